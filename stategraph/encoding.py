@@ -1,0 +1,88 @@
+"""The strict encoder: JSON types in, bytes out, and what went in comes back equal in value and type."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from hashlib import sha256
+from math import isfinite
+from typing import Any
+
+from stategraph.errors import StateError, shortened
+
+__all__ = ["MAX_BYTES", "MAX_DEPTH", "check_json", "decode", "digest_of", "encode"]
+
+MAX_DEPTH = 100
+MAX_BYTES = 64 * 2**20
+
+_PLAIN = frozenset({str, int, bool, type(None)})
+# ASCII escapes: NUL and lone surrogates survive every store. No NaN: pydantic's own writer would turn it into null.
+_dumps = json.JSONEncoder(separators=(",", ":"), allow_nan=False, check_circular=False).encode
+_canonical = json.JSONEncoder(separators=(",", ":"), allow_nan=False, check_circular=False, sort_keys=True).encode
+
+decode = json.loads
+
+
+def encode(value: Any) -> bytes:
+    """The bytes of a value whose content was checked; too large a value is a `StateError`."""
+    try:
+        body = _dumps(value).encode("ascii")
+    except ValueError as error:  # integers beyond the interpreter's digit limit
+        raise StateError(str(error), "$") from None
+    if len(body) > MAX_BYTES:
+        raise StateError(f"{len(body):,} bytes are more than one checkpoint may hold ({MAX_BYTES:,})", "$")
+    return body
+
+
+def digest_of(value: Any) -> str:
+    """SHA-256 (hex) of the value's canonical JSON: the same for equal content in any key order."""
+    return sha256(_canonical(value).encode("ascii")).hexdigest()
+
+
+def check_json(value: Any, path: str) -> None:
+    """Raise `StateError` with the path of the first thing that JSON cannot give back equal in value and type."""
+    if not _fits(value, MAX_DEPTH):
+        where, reason = next(_misfits(value, path, MAX_DEPTH))
+        raise StateError(reason, where)
+
+
+def _fits(value: Any, depth: int) -> bool:
+    kind = type(value)
+    if kind in _PLAIN:
+        return True
+    if kind is float:
+        return isfinite(value)
+    if depth == 0:
+        return False
+    if kind is list:
+        return _PLAIN.issuperset(map(type, value)) or all(_fits(item, depth - 1) for item in value)
+    if kind is dict:
+        return all(type(key) is str for key in value) and (
+            _PLAIN.issuperset(map(type, value.values())) or all(_fits(item, depth - 1) for item in value.values())
+        )
+    return False
+
+
+def _misfits(value: Any, path: str, depth: int) -> Iterator[tuple[str, str]]:
+    """(path, reason) for everything in the value that `_fits` refuses; only walked once there is something."""
+    kind = type(value)
+    if kind in _PLAIN or (kind is float and isfinite(value)):
+        return
+    if kind is float:
+        yield path, f"{value!r} has no place in JSON; store None or a string instead"
+    elif kind not in (list, dict):
+        yield path, (
+            f"{shortened(value, 60)} is a {kind.__qualname__}, and without a schema only JSON types are stored "
+            f"(str, int, float, bool, None, list, dict); convert it, or declare the key's type with StateGraph(state=...)"
+        )
+    elif depth == 0:
+        yield path[:200], f"nested deeper than {MAX_DEPTH} levels"
+    elif kind is list:
+        for index, item in enumerate(value):
+            yield from _misfits(item, f"{path}[{index}]", depth - 1)
+    else:
+        for key, item in value.items():
+            if type(key) is not str:
+                yield path, f"the key {shortened(key, 60)} is a {type(key).__qualname__}; keys are str"
+            else:
+                yield from _misfits(item, f"{path}.{key}", depth - 1)

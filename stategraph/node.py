@@ -1,0 +1,76 @@
+"""A node: a function of the state, and what is declared about running it."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+from stategraph.context import Context
+
+__all__ = ["Delta", "Node", "NodeFunction", "Retry"]
+
+#: What a node returns: the keys it changes, or nothing.
+Delta: TypeAlias = Mapping[str, Any] | None
+NodeFunction: TypeAlias = Callable[..., Delta | Awaitable[Delta]]
+
+
+@dataclass(frozen=True, slots=True)
+class Retry:
+    """How often a failing node is run again by itself, and when. `attempts` counts the first run too; delays are seconds."""
+
+    attempts: int = 3
+    delay: float = 1.0
+    factor: float = 2.0
+    max_delay: float = 60.0
+    on: tuple[type[Exception], ...] = (Exception,)
+
+    def delay_after(self, failures: int) -> float:
+        """Seconds to wait after the n-th failure (from 1)."""
+        return min(self.delay * self.factor ** (failures - 1), self.max_delay)
+
+    def allows(self, failures: int, error: Exception) -> bool:
+        """Whether there is another attempt after this many failures, the last one being `error`."""
+        return failures < self.attempts and isinstance(error, self.on)
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """A declared node, with what its function's signature says about calling it."""
+
+    name: str
+    function: NodeFunction
+    retry: Retry | None = None
+    #: Seconds; for async and `blocking` nodes.
+    timeout: float | None = None
+    irreversible: bool = False
+    reads: tuple[str, ...] | None = None
+    writes: tuple[str, ...] | None = None
+    blocking: bool = False
+    tags: tuple[str, ...] = ()
+    takes_context: bool = False
+    is_async: bool = False
+
+
+def make_node(name: str, function: NodeFunction, **declared: Any) -> Node:
+    """The node of a function: `state -> delta` or `(state, ctx) -> delta`, sync or async."""
+    return Node(name, function, takes_context=_takes_context(function), is_async=_is_async(function), **declared)
+
+
+def _is_async(function: NodeFunction) -> bool:
+    called = function if inspect.isroutine(function) else getattr(function, "__call__", function)  # noqa: B004  # the method itself is wanted
+    return inspect.iscoroutinefunction(inspect.unwrap(called))
+
+
+def _takes_context(function: NodeFunction) -> bool:
+    """A node is handed its context when its second positional parameter is required or annotated `Context`."""
+    try:
+        signature = inspect.signature(function)
+    except (TypeError, ValueError):  # a builtin without a signature
+        return False
+    positional = [p for p in signature.parameters.values() if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+    if len(positional) < 2:
+        return False
+    second = positional[1]
+    return second.default is second.empty or second.annotation in (Context, "Context", "stategraph.Context")

@@ -1,0 +1,9 @@
+"""Pictures of a plan, and of a run in it: DOT, Mermaid, a Markdown table, SVG and PNG from one model."""
+
+from stategraph.render.drawing import Arrow, Drawing, Mark, draw
+from stategraph.render.dot import dot
+from stategraph.render.svg import png, svg
+
+def picture(*a): ...
+def format_of(p): ...
+def mimebundle(p): ...

@@ -1,0 +1,113 @@
+"""A drawing as DOT text: deterministic, and safe for whatever users call their nodes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from stategraph.render.drawing import Arrow, Drawing, Mark
+
+__all__ = ["dot"]
+
+_FONT = "Helvetica,Arial,sans-serif"
+_INK, _QUIET, _DONE, _WAITS, _FAILED = "#1e293b", "#64748b", "#15803d", "#b45309", "#b91c1c"
+_FILLS = {_INK: "#f8fafc", _QUIET: "#f8fafc", _DONE: "#dcfce7", _WAITS: "#fef3c7", _FAILED: "#fee2e2"}
+#: Where the run stands, by its status; any other status waits for something.
+_STANDS = {"completed": _DONE, "failed": _FAILED, "rejected": _FAILED, "cancelled": _FAILED}
+
+_SHAPES: Mapping[str, Mapping[str, str]] = {
+    "start": {"shape": "circle", "width": "0.2", "fixedsize": "true"},
+    "node": {"shape": "box", "style": "rounded,filled", "margin": "0.14,0.08"},
+    "router": {"shape": "diamond", "margin": "0.02,0.02", "height": "0.5"},
+    "gate": {"shape": "octagon", "margin": "0.04,0.04"},
+    "end": {"shape": "ellipse", "peripheries": "2", "margin": "0.03,0.03", "width": "0.4", "height": "0.4"},
+}
+
+
+def dot(drawing: Drawing) -> str:
+    """The drawing as DOT text; give it to `svg` or `png`, or to any Graphviz."""
+    return "\n".join(_lines(drawing)) + "\n"
+
+
+def _lines(drawing: Drawing) -> Iterator[str]:
+    yield "digraph stategraph {"
+    # nslimit, nslimit1: dot may search for hours for a slightly better layout of crossing edges
+    yield f"  graph {_attributes(_graph(drawing))};"
+    yield f"  node {_attributes({'fontname': _FONT, 'fontsize': '12', 'style': 'filled'})};"
+    yield f"  edge {_attributes({'fontname': _FONT, 'fontsize': '11', 'arrowsize': '0.7'})};"
+    for mark in drawing.marks:
+        yield f"  {mark.id} {_attributes(_mark(mark, drawing))};"
+    for nth, arrow in enumerate(drawing.arrows):
+        yield f"  {arrow.source} -> {arrow.target} {_attributes(_arrow(arrow, nth, drawing))};"
+    yield "}"
+
+
+def _graph(drawing: Drawing) -> dict[str, str]:
+    return {
+        "label": drawing.title,
+        "labelloc": "t",
+        "labeljust": "l",
+        "fontname": _FONT,
+        "fontsize": "14",
+        "fontcolor": _INK,
+        "rankdir": drawing.direction,
+        "nodesep": "0.3",
+        "ranksep": "0.35",
+        "pad": "0.2",
+        "nslimit": "2",
+        "nslimit1": "2",
+    }
+
+
+def _mark(mark: Mark, drawing: Drawing) -> dict[str, str]:
+    colour = _colour(mark, drawing)
+    attributes = {
+        "label": "\n".join(mark.lines),
+        "id": f"sg-{mark.id}",
+        "class": _classes(mark, drawing),
+        **_SHAPES[mark.kind],
+        "color": colour,
+        "fillcolor": colour if mark.kind == "start" else _FILLS[colour],
+        "fontcolor": _INK,
+    }
+    if mark.irreversible:
+        attributes["peripheries"] = "2"
+    if mark.stands:
+        attributes["penwidth"] = "3"
+    return attributes
+
+
+def _classes(mark: Mark, drawing: Drawing) -> str:
+    """What a page's style sheet may want to know."""
+    classes = [mark.kind, "irreversible" if mark.irreversible else "", "passed" if mark.passed else ""]
+    stands = ["stands", drawing.status or ""] if mark.stands else []
+    return " ".join(f"sg-{name}" for name in (*classes, *stands) if name)
+
+
+def _colour(mark: Mark, drawing: Drawing) -> str:
+    if mark.stands:
+        return _STANDS.get(drawing.status or "", _WAITS)
+    if mark.passed:
+        return _DONE
+    return _QUIET if drawing.of_run else _INK
+
+
+def _arrow(arrow: Arrow, nth: int, drawing: Drawing) -> dict[str, str]:
+    classes = f"sg-{arrow.kind} sg-taken" if arrow.taken else f"sg-{arrow.kind}"
+    colour = _DONE if arrow.taken else _QUIET if drawing.of_run else _INK
+    attributes = {"id": f"sg-a{nth}", "class": classes, "color": colour, "fontcolor": _INK}
+    if arrow.label:
+        attributes["label"] = "\n".join(arrow.lines)
+    if arrow.inferred:
+        attributes["style"] = "dashed"
+    if arrow.taken:
+        attributes["penwidth"] = "2.5"
+    return attributes
+
+
+def _attributes(attributes: Mapping[str, str]) -> str:
+    return "[" + ", ".join(f"{name}={_quoted(value)}" for name, value in attributes.items()) + "]"
+
+
+def _quoted(text: str) -> str:
+    r"""A DOT string that shows this text: no escape (`\N`), entity (`&lt;`) or quote of it means anything."""
+    return '"' + text.replace("&", "&amp;").replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n") + '"'

@@ -1,0 +1,339 @@
+"""A run: the fold of its checkpoints. The only way from storage to a live run; it needs no graph and is valid at every prefix."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import asdict, dataclass, replace
+from typing import Any, Literal, TypeAlias
+
+from stategraph import patch
+from stategraph.checkpoint import ENDED, Checkpoint, Log, Opening, Status
+from stategraph.encoding import decode, encode
+from stategraph.errors import CorruptCheckpoint
+from stategraph.isolation import copied
+
+__all__ = ["OpenBoundary", "Phase", "Position", "Run", "fold"]
+
+Phase: TypeAlias = Literal["ready", "gate", "turned", "route", "asked", "timer", "failed"]
+
+
+@dataclass(frozen=True, slots=True)
+class Position:
+    """Where a line of the run stands.
+
+    `ready`: may run. `gate`: waits for an approval. `turned`: was turned down and takes the reject edge. `route`: the
+    node is stored, its router still to run. `asked`: waits for an answer. `timer`: waits for a time. `failed`.
+    """
+
+    path: str
+    node: str
+    phase: Phase
+    step: int = 0
+    #: How many rows this visit has had: the next attempt's number.
+    attempt: int = 0
+    #: How many of them were failures since the last retry by a person.
+    failures: int = 0
+    #: The open boundary it waits for.
+    boundary: str | None = None
+    #: The boundary whose approval released this very visit.
+    approved: str | None = None
+    #: Where a turned position goes.
+    target: str | None = None
+    #: The phase that a retry goes back to.
+    resumes: Literal["ready", "route"] = "ready"
+    error: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class OpenBoundary:
+    """A boundary that waits, as the fold knows it."""
+
+    id: str
+    opened: int
+    opening: Opening
+    voters: tuple[str, ...] = ()
+
+
+class Run:
+    """A run as its log tells it up to `seq`. `apply` is the only way it changes; its cost is that of the checkpoint."""
+
+    def __init__(self, run_id: str) -> None:
+        self.run_id = run_id
+        #: Name, version and fingerprint of the graph it runs in.
+        self.graph = ""
+        self.version = ""
+        self.fingerprint = ""
+        self.parent: str | None = None
+        self.status: Status = "ready"
+        #: Stored (JSON) values by key.
+        self.state: dict[str, Any] = {}
+        #: The last checkpoint applied; -1 before the first.
+        self.seq = -1
+        self.positions: dict[str, Position] = {}
+        #: The open boundaries by id.
+        self.boundaries: dict[str, OpenBoundary] = {}
+        #: Node visits done: what `max_steps` counts.
+        self.steps = 0
+        self.max_steps = 0
+        #: What the run has used: `active_ms`, the time its nodes took.
+        self.usage: dict[str, float] = {"active_ms": 0}
+        #: The last failure's message while the run is failed.
+        self.error: str | None = None
+        self.ending: str | None = None
+        #: The node whose boundary ended the run.
+        self.turned_down: str | None = None
+        #: The epoch of the last driver's row.
+        self.epoch = 0
+
+    # -- reading
+
+    @property
+    def ended(self) -> bool:
+        """Whether the status is final."""
+        return self.status in ENDED
+
+    @property
+    def position(self) -> Position | None:
+        """The trunk's position; None once it has reached END."""
+        return self.positions.get("")
+
+    def runnable(self) -> list[Position]:
+        """The positions that a driver may start. An ending or a failure makes nothing runnable."""
+        if self.ended or self.ending or any(p.phase == "failed" for p in self.positions.values()):
+            return []
+        return [p for p in self.positions.values() if p.phase in ("ready", "route", "turned")]
+
+    def resting(self) -> Status:
+        """The status that tells the truth when nobody executes anything."""
+        if not self.positions:
+            return "completed"
+        if self.ending:
+            return "rejected" if self.ending == "rejected" else "cancelled"
+        if any(p.phase == "failed" for p in self.positions.values()):
+            return "failed"
+        return "ready" if self.runnable() else "pending"
+
+    def timer(self) -> OpenBoundary | None:
+        """The timer that is due first, if one is open."""
+        timers = [b for b in self.boundaries.values() if b.opening.kind == "timer"]
+        return min(timers, key=lambda b: b.opening.expires_at or 0, default=None)
+
+    def waiting(self) -> list[OpenBoundary]:
+        """The open boundaries that a person may decide, oldest first."""
+        return [b for b in self.boundaries.values() if b.opening.kind in ("approval", "question", "in_doubt")]
+
+    def __repr__(self) -> str:
+        where = ", ".join(f"{p.node} {p.phase}" for p in self.positions.values()) or "END"
+        return f"<Run {self.run_id!r} of {self.graph!r}: {self.status} at {where}, seq {self.seq}>"
+
+    # -- changing
+
+    def apply(self, row: Checkpoint) -> None:
+        """Take the next checkpoint; raises `CorruptCheckpoint` for one that cannot follow."""
+        if row.seq != self.seq + 1:
+            raise CorruptCheckpoint(self.run_id, row.seq, f"it follows checkpoint {self.seq}")
+        if self.ended:
+            raise CorruptCheckpoint(self.run_id, row.seq, f"it follows the run's end ({self.status})")
+        try:
+            _APPLY[row.kind](self, row)
+        except KeyError as error:
+            raise CorruptCheckpoint(self.run_id, row.seq, f"its {row.kind} row does not fit the log ({error})") from None
+        self.seq = row.seq
+        self.status = row.status
+        if row.epoch is not None:
+            self.epoch = row.epoch
+        if row.opens:
+            self._open(row)
+        if self.ending:
+            self.boundaries.clear()  # the store has withdrawn them in the same transaction
+
+    def _start(self, row: Checkpoint) -> None:
+        body = row.content
+        self.graph, self.version, self.fingerprint = body["graph"], body["version"], body["fingerprint"]
+        self.max_steps, self.parent = body["max_steps"], body.get("parent")
+        if "fold" in body:
+            self._restore(copied(body["fold"]))
+            self.seq = -1
+        else:
+            patch.apply(self.state, patch.load(body))
+            self.positions[""] = Position("", body["at"], "ready")
+
+    def _node(self, row: Checkpoint) -> None:
+        body = row.content
+        position = self._visit(row, "ready")
+        patch.apply(self.state, patch.load(body))
+        self.steps += 1
+        self.usage["active_ms"] += body["t"][1]
+        if body.get("phase") == "route":
+            self.positions[position.path] = Position(position.path, position.node, "route", position.step + 1)
+        else:
+            self._leave(position, body["at"])
+
+    def _route(self, row: Checkpoint) -> None:
+        self._leave(self._visit(row, "route", "turned"), row.content["at"])
+
+    def _failed(self, row: Checkpoint) -> None:
+        position = self._visit(row, "ready", "route", "turned")
+        error = row.content["error"]
+        text = f"{error['type']}: {error['message']}"
+        self.positions[position.path] = replace(
+            position,
+            phase="failed",
+            resumes="route" if position.phase == "route" else "ready",
+            attempt=position.attempt + 1,
+            failures=position.failures + 1,
+            error=text,
+        )
+        self.error = text
+
+    def _asked(self, row: Checkpoint) -> None:
+        position = self._visit(row, "ready")
+        self.positions[position.path] = replace(position, phase="asked", attempt=position.attempt + 1)
+
+    def _settled(self, row: Checkpoint) -> None:
+        body = row.content
+        if "version" in body:  # a migration: the state and the graph it now belongs to
+            patch.apply(self.state, patch.load(body))
+            self.version, self.fingerprint = body["version"], body["fingerprint"]
+
+    def _decision(self, row: Checkpoint) -> None:
+        boundary = self.boundaries[f"{self.run_id}:{row.boundary}"]
+        opening, position = boundary.opening, self.positions[boundary.opening.path]
+        if row.decision == "approved" and len(boundary.voters) + 1 < opening.needed:
+            self.boundaries[boundary.id] = replace(boundary, voters=(*boundary.voters, row.actor or ""))
+            return
+        del self.boundaries[boundary.id]
+        released = replace(position, phase="ready", boundary=None, error=None)
+        if opening.kind == "timer" or row.decision == "retry":
+            self.positions[position.path] = released if position.resumes == "ready" else replace(released, phase="route")
+            self.error = None
+        elif row.decision == "approved":
+            patch.apply(self.state, patch.load(row.content.get("edit", {})))
+            approved = boundary.id if opening.kind == "approval" else position.approved
+            self.positions[position.path] = replace(released, approved=approved)
+        elif opening.kind == "in_doubt":
+            self.error = f"in doubt: {row.actor} says that the effect did not happen and is not to be tried again"
+            self.positions[position.path] = replace(position, phase="failed", boundary=None, error=self.error)
+        elif opening.final:
+            self.ending, self.turned_down = self.ending or "rejected", position.node
+        else:
+            target = (row.decision == "expired" and opening.on_expire) or opening.on_reject
+            self.positions[position.path] = replace(released, phase="turned", target=target)
+
+    def _signal(self, row: Checkpoint) -> None:
+        """Kept for the waits of a later version: a signal alone changes nothing."""
+
+    def _cancel(self, row: Checkpoint) -> None:
+        self.ending = self.ending or "cancelled"
+
+    def _retry(self, row: Checkpoint) -> None:
+        body = row.content
+        patch.apply(self.state, patch.load(body))
+        self.max_steps = body.get("max_steps", self.max_steps)
+        self.error = None
+        for path, position in self.positions.items():
+            if position.phase == "failed":
+                self.positions[path] = replace(position, phase=position.resumes, failures=0, error=None)
+
+    # -- the moves that these share
+
+    def _visit(self, row: Checkpoint, *phases: Phase) -> Position:
+        position = self.positions[row.path or ""]
+        if position.phase not in phases or position.step != row.step:
+            raise CorruptCheckpoint(
+                self.run_id,
+                row.seq,
+                f"it is about step {row.step}, but the run stands at step {position.step} ({position.phase})",
+            )
+        return position
+
+    def _leave(self, position: Position, at: str) -> None:
+        if at == "END":
+            del self.positions[position.path]
+        else:
+            self.positions[position.path] = Position(position.path, at, "ready", position.step + 1)
+
+    def _open(self, row: Checkpoint) -> None:
+        for nth, opening in enumerate(row.openings):
+            boundary = OpenBoundary(f"{self.run_id}:{row.seq}.{nth}", row.seq, opening)
+            self.boundaries[boundary.id] = boundary
+            phase: Phase = {"approval": "gate", "timer": "timer"}.get(opening.kind, "asked")  # type: ignore[assignment]
+            position = self.positions[opening.path]
+            self.positions[opening.path] = replace(position, phase=phase, boundary=boundary.id)
+
+    # -- snapshots: the folded run as one value
+
+    def snapshot(self) -> bytes:
+        """The whole run as bytes that `fold` starts from; its size is that of the state."""
+        return encode(self.content())
+
+    def content(self) -> dict[str, Any]:
+        """The whole run as JSON."""
+        return {
+            "graph": self.graph,
+            "version": self.version,
+            "fingerprint": self.fingerprint,
+            "parent": self.parent,
+            "status": self.status,
+            "state": self.state,
+            "seq": self.seq,
+            "positions": [asdict(position) for position in self.positions.values()],
+            "boundaries": [asdict(boundary) for boundary in self.boundaries.values()],
+            "steps": self.steps,
+            "max_steps": self.max_steps,
+            "usage": self.usage,
+            "error": self.error,
+            "ending": self.ending,
+            "turned_down": self.turned_down,
+            "epoch": self.epoch,
+        }
+
+    def _restore(self, content: dict[str, Any]) -> None:
+        positions, boundaries = content.pop("positions"), content.pop("boundaries")
+        for name in _FIELDS:  # by our own list: what is stored names nothing
+            setattr(self, name, content[name])
+        self.positions = {item["path"]: Position(**item) for item in positions}
+        for item in boundaries:
+            opening = item["opening"]
+            if opening["approvers"] is not None:
+                opening["approvers"] = tuple(opening["approvers"])
+            self.boundaries[item["id"]] = OpenBoundary(
+                item["id"], item["opened"], Opening(**opening), tuple(item["voters"])
+            )
+
+
+_FIELDS = (
+    "graph", "version", "fingerprint", "parent", "status", "state", "seq", "steps", "max_steps", "usage", "error",
+    "ending", "turned_down", "epoch",
+)  # fmt: skip
+
+_APPLY: dict[str, Callable[[Run, Checkpoint], None]] = {
+    "start": Run._start,
+    "node": Run._node,
+    "route": Run._route,
+    "failed": Run._failed,
+    "asked": Run._asked,
+    "settled": Run._settled,
+    "decision": Run._decision,
+    "signal": Run._signal,
+    "cancel": Run._cancel,
+    "retry": Run._retry,
+}
+
+
+def fold(run_id: str, checkpoints: Iterable[Checkpoint], snapshot: bytes | None = None) -> Run:
+    """The run after these checkpoints, which follow the snapshot if there is one."""
+    run = Run(run_id)
+    if snapshot is not None:
+        run._restore(decode(snapshot))
+    for row in checkpoints:
+        run.apply(row)
+    return run
+
+
+def fold_log(log: Log) -> Run:
+    """The run as it was read from a store, with the status of its head."""
+    run = fold(log.head.run_id, log.checkpoints, log.snapshot[1] if log.snapshot else None)
+    if run.seq == log.head.seq:
+        run.status = log.head.status
+    return run

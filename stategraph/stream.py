@@ -1,0 +1,156 @@
+"""A reader of a run: live beside its engine, or from the log; each durable event once, in order."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import AsyncGenerator, AsyncIterator
+from typing import Any
+
+from stategraph.checkpoint import Checkpointer, Log
+from stategraph.engine import Engine
+from stategraph.errors import UnknownRun
+from stategraph.events import ACTS, Cursor, Event, Token
+from stategraph.run import Run, fold
+from stategraph.story import tell
+
+__all__ = ["EventBuffer", "read_events", "stream_events"]
+
+#: How many events wait for a reader that is slower than its run; after that it reads from the log.
+LIMIT = 1000
+#: How often a follower of another process's run looks at its log, in seconds.
+POLL = 0.1
+
+
+class EventBuffer:
+    """What the engine tells and its reader has not taken yet. A full buffer is emptied: the log has it all."""
+
+    def __init__(self) -> None:
+        self.events: deque[Event] = deque()
+        self.behind = False
+        #: Told live since the last durable event while the reader is behind.
+        self._recent: list[Event] = []
+        self._waiter: asyncio.Future[None] | None = None
+
+    def put(self, event: Event) -> None:
+        """Behind `Engine.told`."""
+        if not self.behind and len(self.events) < LIMIT:
+            self.events.append(event)
+        elif event.seq is not None:
+            self._fall_behind()
+            self._recent.clear()
+        elif not isinstance(event, Token):
+            self._fall_behind()
+            self._recent.append(event)
+        self.wake()
+
+    def catch_up(self) -> None:
+        """The reader has everything durable: go on live."""
+        self.behind = False
+        self.events.extend(self._recent)
+        self._recent.clear()
+
+    def _fall_behind(self) -> None:
+        if not self.behind:
+            self.behind = True
+            self.events.clear()
+
+    def wake(self, _: Any = None) -> None:
+        if self._waiter is not None and not self._waiter.done():
+            self._waiter.set_result(None)
+
+    async def wait(self) -> None:
+        """Return when something was put."""
+        self._waiter = asyncio.get_running_loop().create_future()
+        try:
+            await self._waiter
+        finally:
+            self._waiter = None
+
+
+async def stream_events(engine: Engine, buffer: EventBuffer) -> AsyncGenerator[Event, None]:
+    """Run the engine as a task of its own and yield what it tells; closing the generator stops and releases the run."""
+    cursor = Cursor(engine.run.seq, LIMIT)
+    task = asyncio.create_task(engine.drive())
+    task.add_done_callback(buffer.wake)
+    try:
+        while True:
+            while buffer.events:
+                event = buffer.events.popleft()
+                cursor = event.cursor or cursor
+                yield event
+            if buffer.behind:
+                async for event in read_events(engine.checkpointer, engine.run.run_id, after=cursor, acts=False):
+                    cursor = event.cursor or cursor
+                    yield event
+                if cursor.seq >= engine.run.seq or task.done():
+                    buffer.catch_up()
+            elif task.done():
+                break
+            elif not buffer.events:
+                await buffer.wait()
+        await task
+        if engine.failure is not None:
+            raise engine.failure
+    finally:
+        await _stopped(task)
+
+
+async def _stopped(task: asyncio.Task[None]) -> None:
+    """Cancel the engine and wait until it has released its run, however often the reader itself is cancelled."""
+    task.cancel()
+    cancelled: asyncio.CancelledError | None = None
+    while not task.done():
+        try:
+            await asyncio.wait({task})
+        except asyncio.CancelledError as error:
+            cancelled = error
+    if not task.cancelled():
+        task.exception()  # seen: it was raised above, or its reader is gone
+    if cancelled is not None:
+        raise cancelled
+
+
+async def read_events(
+    checkpointer: Checkpointer,
+    run_id: str,
+    *,
+    after: Cursor | None = None,
+    acts: bool = True,
+    follow: bool = False,
+) -> AsyncIterator[Event]:
+    """The durable events of a run after a cursor, from its log; `follow` goes on until the run has ended.
+
+    Raises `UnknownRun`, and `CorruptCheckpoint` where the log breaks.
+    """
+    run = await _run_before(checkpointer, run_id, after)
+    while True:
+        log = await checkpointer.load(run_id, after=run.seq)
+        for row in log.checkpoints if log else ():
+            run.apply(row)
+            for event in tell(run, row):
+                fresh = after is None or (event.seq, event.index) > after  # type: ignore[operator]
+                if fresh and (acts or not isinstance(event, ACTS)):
+                    yield event
+        if not follow or run.ended or log is None:
+            return
+        if not log.checkpoints:
+            await asyncio.sleep(POLL)
+
+
+async def _run_before(checkpointer: Checkpointer, run_id: str, after: Cursor | None) -> Run:
+    """The fold just before the first row that may still have something to tell."""
+    if after is None or after.seq < 1:
+        if await checkpointer.head(run_id) is None:
+            raise UnknownRun(run_id)
+        return Run(run_id)
+    log = await checkpointer.load(run_id, until=after.seq - 1)
+    if log is None:
+        raise UnknownRun(run_id)
+    return _folded(log)
+
+
+def _folded(log: Log) -> Run:
+    return fold(log.head.run_id, log.checkpoints, log.snapshot[1] if log.snapshot else None)
+
+

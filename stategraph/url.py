@@ -1,0 +1,37 @@
+"""A checkpointer by its URL: `sqlite:runs.db`, `memory:`, or the scheme of any installed store."""
+
+from __future__ import annotations
+
+from importlib.metadata import entry_points
+
+from stategraph.checkpoint import Checkpointer
+from stategraph.errors import did_you_mean
+
+__all__ = ["open_checkpointer"]
+
+GROUP = "stategraph.checkpointers"
+#: What a scheme's store needs beyond the plain installation, by extra.
+EXTRAS = {"postgresql": "postgres", "postgres": "postgres"}
+
+
+def open_checkpointer(url: str) -> Checkpointer:
+    """The store that a URL names: `scheme:rest`, the rest being the store's own. Nothing is opened yet.
+
+    Third-party stores are found by the entry-point group `stategraph.checkpointers`. Raises `ValueError` for a URL that
+    names no installed store.
+    """
+    scheme, colon, rest = url.partition(":")
+    found = {point.name: point for point in entry_points(group=GROUP)}
+    if not colon:
+        raise ValueError(f"{_shown(url)!r} is no store's URL; for a SQLite file write 'sqlite:{_shown(url)}'")
+    if scheme not in found:
+        extra = EXTRAS.get(scheme)
+        way_out = f"; pip install 'stategraph[{extra}]'" if extra else did_you_mean(scheme, found)
+        raise ValueError(f"no store for {scheme!r} is installed{way_out}; installed: {', '.join(sorted(found)) or 'none'}")
+    store: Checkpointer = found[scheme].load().from_url(rest)
+    return store
+
+
+def _shown(url: str) -> str:
+    """The URL without what may be a password."""
+    return url if "@" not in url else f"...@{url.rpartition('@')[2]}"
