@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from hashlib import blake2b
 from types import TracebackType
-from typing import Any, Literal, Self
+from typing import Any, Concatenate, Literal, ParamSpec, Self, TypeVar, cast
 
 import aiosqlite
 
@@ -56,6 +56,9 @@ from stategraph.errors import (
 )
 
 __all__ = ["SqliteCheckpointer"]
+
+Given = ParamSpec("Given")
+Answer = TypeVar("Answer")
 
 _ENDLESS = 1 << 62
 
@@ -99,7 +102,9 @@ class SqliteCheckpointer:
     def from_url(cls, rest: str) -> SqliteCheckpointer:
         """The store of `sqlite:<path>`: the path as it stands, `sqlite::memory:` for none."""
         if rest.startswith("//"):
-            raise ValueError(f"'sqlite:{rest}': write sqlite:runs.db for a relative path, sqlite:/folder/runs.db for an absolute one")
+            raise ValueError(
+                f"'sqlite:{rest}': write sqlite:runs.db for a relative path, sqlite:/folder/runs.db for an absolute one"
+            )
         if not rest:
             raise ValueError("'sqlite:' names no file: write sqlite:runs.db")
         return cls(rest)
@@ -140,7 +145,9 @@ class SqliteCheckpointer:
 
     async def renew(self, lease: Lease, lease_ms: int) -> Lease | None:
         """Hold the run for longer."""
-        row = await self._call(_Database.one, verbs.RENEW, {"run": lease.run_id, "epoch": lease.epoch, "lease": lease_ms})
+        row = await self._call(
+            _Database.one, verbs.RENEW, {"run": lease.run_id, "epoch": lease.epoch, "lease": lease_ms}
+        )
         return None if row is None else Lease(lease.run_id, lease.owner, lease.epoch, row[0], row[1])
 
     async def release(self, lease: Lease) -> bool:
@@ -180,7 +187,7 @@ class SqliteCheckpointer:
                 try:
                     calls = [call for call, answered in group if not answered.done()]
                     await self._run(_Call(_Database.together, (calls,)))
-                except Exception as error:
+                except Exception as error:  # noqa: BLE001  # each caller raises it
                     for call, _ in group:
                         call.error = call.error or error
                 finally:
@@ -317,12 +324,14 @@ class SqliteCheckpointer:
     ) -> None:
         await self.close()
 
-    async def _call(self, method: Callable[..., Any], *arguments: Any) -> Any:
+    async def _call(
+        self, method: Callable[Concatenate[_Database, Given], Answer], *arguments: Given.args, **_: Given.kwargs
+    ) -> Answer:
         call = _Call(method, arguments)
         await self._run(call)
         if call.error is not None:
             raise self._translated(call.error)
-        return call.answer
+        return cast("Answer", call.answer)
 
     async def _run(self, call: _Call) -> None:
         """One hop to the connection's thread. A cancelled caller waits until its call has run: then what is stored is known."""
@@ -386,7 +395,9 @@ class SqliteCheckpointer:
         name = getattr(error, "sqlite_errorname", "") or ""
         text = f"{self.path}: {error}"
         if name.startswith(("SQLITE_BUSY", "SQLITE_LOCKED")):
-            return StoreLocked(f"{text}: another process has held its write lock for {self._timeout} s; try again when it is done")
+            return StoreLocked(
+                f"{text}: another process has held its write lock for {self._timeout} s; try again when it is done"
+            )
         if name.startswith("SQLITE_FULL"):
             return StoreFull(f"{text}; make room, then go on with recover")
         if name.startswith("SQLITE_READONLY"):
@@ -426,7 +437,7 @@ class _Database(sqlite3.Connection):
             return super().execute(sql, parameters)
         try:
             parameters.answer = parameters.method(self, *parameters.arguments)
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001  # raised where it was called for
             parameters.error = error
         finally:
             parameters.done = True
@@ -553,7 +564,9 @@ class _Database(sqlite3.Connection):
 
     def expire(self, run_id: str, boundary: str) -> Written | None:
         found = super().execute(verbs.BOUNDARIES, {"run": run_id, "state": "open", "many": 1000}).fetchall()
-        body = next((json.dumps({"node": row[6], "kind": row[3]}).encode() for row in found if row[1] == boundary), b"{}")
+        body = next(
+            (json.dumps({"node": row[6], "kind": row[3]}).encode() for row in found if row[1] == boundary), b"{}"
+        )
         given = {
             "run": run_id, "boundary": boundary, "decision": "expired", "actor": ":clock", "act": f":expire {boundary}",
             "body": body,
@@ -578,7 +591,7 @@ class _Database(sqlite3.Connection):
             for call in calls:
                 try:
                     call.answer = self.append(*call.arguments)
-                except Exception as error:
+                except Exception as error:  # noqa: BLE001  # its own caller raises it, the others are spared
                     call.answer, call.error = None, error
 
     def _append(self, lease: Lease, seen: int, entries: Sequence[Entry], snapshot: bytes | None) -> Written | None:
@@ -619,7 +632,22 @@ class _Database(sqlite3.Connection):
         seq += 1
         body = entry.body
         sealed = seal(
-            self.secret, run_id, entry.kind, epoch, path, step, attempt, opens, None, None, None, None, None, None, now, body
+            self.secret,
+            run_id,
+            entry.kind,
+            epoch,
+            path,
+            step,
+            attempt,
+            opens,
+            None,
+            None,
+            None,
+            None,
+            None,
+            None,
+            now,
+            body,
         )
         row = (rid, seq, entry.kind, status, epoch, path, step, attempt, opens, body, now, digest(sealed, seq, status))
         return (rid, seq, status) if run(verbs.APPEND_ROW, row).rowcount == 1 else None
@@ -693,7 +721,9 @@ class _Database(sqlite3.Connection):
         super().execute(verbs.KEEP_SNAPSHOT, (rid, seq, body, self._snapshot_digest(run_id, seq, body)))
 
     def _snapshot_digest(self, run_id: str, seq: int, body: bytes) -> bytes:
-        return digest(blake2b(run_id.encode() + b"\n" + body, digest_size=16, key=self.secret).digest(), seq, "snapshot")
+        return digest(
+            blake2b(run_id.encode() + b"\n" + body, digest_size=16, key=self.secret).digest(), seq, "snapshot"
+        )
 
     # -- reading
 
@@ -796,5 +826,3 @@ def _stop_at_exit() -> None:
     threading.main_thread().join()
     for connection in list(_open_connections):
         connection.stop()
-
-

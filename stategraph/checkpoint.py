@@ -94,7 +94,9 @@ class Opening:
 
 
 _OPENING_DEFAULTS = {
-    field.name: field.default for field in Opening.__dataclass_fields__.values() if field.name not in ("kind", "path", "step", "node", "digest")
+    field.name: field.default
+    for field in Opening.__dataclass_fields__.values()
+    if field.name not in ("kind", "path", "step", "node", "digest")
 }
 _compact = json.JSONEncoder(separators=(",", ":")).encode
 
@@ -106,7 +108,13 @@ def dump_openings(openings: Sequence[Opening]) -> str | None:
     items = []
     for opening in openings:
         item = {name: getattr(opening, name) for name in Opening.__slots__}
-        items.append({name: value for name, value in item.items() if name not in _OPENING_DEFAULTS or value != _OPENING_DEFAULTS[name]})
+        items.append(
+            {
+                name: value
+                for name, value in item.items()
+                if name not in _OPENING_DEFAULTS or value != _OPENING_DEFAULTS[name]
+            }
+        )
     return _compact(items)
 
 

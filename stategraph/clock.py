@@ -30,7 +30,7 @@ class SystemClock:
 
     async def sleep_until(self, due: int) -> None:
         """Return when the wall clock has reached `due`."""
-        while (left := due - self.now()) > 0:  # again: the wall clock may be set back meanwhile
+        while (left := due - self.now()) > 0:  # noqa: ASYNC110  # for a time, again: the wall clock may be set back
             await asyncio.sleep(left / 1000)
 
 

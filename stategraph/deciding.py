@@ -59,7 +59,9 @@ async def decide(
     shown = await _boundary(checkpointer, run_id, boundary)
     refuse_closed(shown)
     if verdict == "retry" and shown.kind != "in_doubt":
-        raise DecisionRefused(run_id, shown.id, "decision must be 'approved' or 'rejected'; only an effect in doubt is retried")
+        raise DecisionRefused(
+            run_id, shown.id, "decision must be 'approved' or 'rejected'; only an effect in doubt is retried"
+        )
     body: dict[str, Any] = {"node": shown.node, "kind": shown.kind}
     if note is not None:
         body["note"] = note
@@ -69,7 +71,14 @@ async def decide(
         body["result"] = answer
     short = shown.id.rpartition(":")[2]
     written = await checkpointer.decide(
-        run_id, short, digest=digest or shown.digest, decision=verdict, actor=actor, act=act, body=encode(body), roles=roles
+        run_id,
+        short,
+        digest=digest or shown.digest,
+        decision=verdict,
+        actor=actor,
+        act=act,
+        body=encode(body),
+        roles=roles,
     )
     if written is None:
         raise await _refusal(checkpointer, run_id, shown, actor, act, digest or shown.digest, roles)

@@ -71,9 +71,12 @@ def _misfits(value: Any, path: str, depth: int) -> Iterator[tuple[str, str]]:
     if kind is float:
         yield path, f"{value!r} has no place in JSON; store None or a string instead"
     elif kind not in (list, dict):
-        yield path, (
-            f"{shortened(value, 60)} is a {kind.__qualname__}, and without a schema only JSON types are stored "
-            f"(str, int, float, bool, None, list, dict); convert it, or declare the key's type with StateGraph(state=...)"
+        yield (
+            path,
+            (
+                f"{shortened(value, 60)} is a {kind.__qualname__}, and without a schema only JSON types are stored "
+                f"(str, int, float, bool, None, list, dict); convert it, or declare the key's type with StateGraph(state=...)"
+            ),
         )
     elif depth == 0:
         yield path[:200], f"nested deeper than {MAX_DEPTH} levels"

@@ -102,9 +102,9 @@ class Engine:
                 await self._loop()
         except BaseException as error:
             await self._release()
-            if isinstance(error, asyncio.CancelledError) and isinstance(self._halted, LeaseLost):
-                if self._task is not None and self._task.uncancel() == 0:  # the heart's doing, between two nodes
-                    raise self._halted from None
+            lost = isinstance(error, asyncio.CancelledError) and isinstance(self._halted, LeaseLost)
+            if lost and self._task is not None and self._task.uncancel() == 0:  # the heart's doing, between two nodes
+                raise self._halted from None  # type: ignore[misc]  # a LeaseLost: `lost` says so
             raise
 
     async def _loop(self) -> None:
@@ -145,7 +145,7 @@ class Engine:
         )
         self._emits, self._halted = [], None
         self._tell_live(NodeStart, node.name, {}, position.path)
-        clock = time.perf_counter()
+        clock, patch = time.perf_counter(), Patch()
         try:
             stored = await self._delta(node, context)
             patch = self.plan.schema.patch(stored, run.state, node.name)
@@ -154,7 +154,7 @@ class Engine:
         except asyncio.CancelledError:
             if self._halted is None:
                 raise
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001  # a node's own failure, whatever it is
             if self._halted is None:
                 return await self._fail(position, error, "node", started)
         if self._halted is not None:  # even where user code swallowed what stopped it: nothing of it is recorded
@@ -166,7 +166,7 @@ class Engine:
             body["emits"] = self._emits
         try:
             target = self.plan.route(node.name, run.state, patch)
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001  # a router's own failure
             await self._keep_and_fail(position, {**body, "phase": "route", "t": times}, error)
         else:
             await self._leave(position, "node", {**body, "at": target, "t": times}, patch)
@@ -242,7 +242,13 @@ class Engine:
         opens, status = None, "completed" if target == END else "running"
         if gate is not None and not spent:  # a spent budget fails the next position; its gate opens after a retry
             after = dict(self.run.state)
-            patches.apply(after, {k: (o, v) if o in ("set", "delete") else ("set", _grown(after.get(k), o, v)) for k, (o, v) in patch.items()})
+            patches.apply(
+                after,
+                {
+                    k: (o, v) if o in ("set", "delete") else ("set", _grown(after.get(k), o, v))
+                    for k, (o, v) in patch.items()
+                },
+            )
             opens, status = self._opening(gate, position.path, position.step + 1, after), "pending"
         entry = Entry(kind, position.path, position.step, position.attempt, status, encode(body), opens)  # type: ignore[arg-type]
         await self._append(entry)
@@ -250,7 +256,7 @@ class Engine:
     async def _route(self, position: Position) -> None:
         try:
             target = self.plan.route(position.node, self.run.state)
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001  # a router's own failure
             return await self._fail(position, error, "route")
         await self._leave(position, "route", {"node": position.node, "at": target}, {})
 
@@ -286,7 +292,8 @@ class Engine:
 
     async def _wait_for_timer(self) -> None:
         timer = self.run.timer()
-        assert timer is not None and timer.opening.expires_at is not None
+        assert timer is not None
+        assert timer.opening.expires_at is not None
         self._news.clear()
         sleep = asyncio.ensure_future(self.checkpointer.clock.sleep_until(timer.opening.expires_at))
         news = asyncio.ensure_future(self._news.wait())
@@ -302,7 +309,9 @@ class Engine:
     # -- boundaries
 
     def _opening(self, gate: Gate, path: str, step: int, values: Mapping[str, Any]) -> str | None:
-        return dump_openings([approval(self.plan, gate, self.run.run_id, path, step, values, self.checkpointer.clock.now())])
+        return dump_openings(
+            [approval(self.plan, gate, self.run.run_id, path, step, values, self.checkpointer.clock.now())]
+        )
 
     async def _ask_approval(self, position: Position, gate: Gate) -> None:
         """A gate that was not asked yet: its budget was spent, or it was added to the graph while the run waited."""
@@ -422,7 +431,9 @@ class Engine:
         written = await self.checkpointer.settle(self.lease, self.run.seq, "running", body)
         if written is None:
             return await self._refused()
-        self._take(Checkpoint(self.run.run_id, written.seq, "settled", "running", body, written.at_ms, self.lease.epoch))
+        self._take(
+            Checkpoint(self.run.run_id, written.seq, "settled", "running", body, written.at_ms, self.lease.epoch)
+        )
 
     async def _refused(self) -> None:
         """A refused row is never answered by executing again: read what is there; the lease may be another's."""
@@ -466,7 +477,8 @@ class Engine:
     def _unhalt(self) -> None:
         """After a node was halted: go on with what the log says now (`_quiet`), or give up with the reason."""
         halted, self._halted = self._halted, None
-        assert self._task is not None and halted is not None
+        assert self._task is not None
+        assert halted is not None
         if self._task.uncancel() > 0:  # somebody else cancels the driver too
             raise asyncio.CancelledError
         if not self._quiet:
@@ -497,9 +509,7 @@ class Engine:
         self.told(kind(node_name=node, payload=payload, run_id=self.run.run_id, path=path))
 
 
-def approval(
-    plan: Plan, gate: Gate, run_id: str, path: str, step: int, values: Mapping[str, Any], now: int
-) -> Opening:
+def approval(plan: Plan, gate: Gate, run_id: str, path: str, step: int, values: Mapping[str, Any], now: int) -> Opening:
     """The boundary of one visit of a gate: its digest is over run, visit, node and the state that is shown."""
     return Opening(
         "approval",
@@ -523,6 +533,6 @@ def _told(error: Exception) -> dict[str, str]:
     """An error as it is stored: its type's name and its text, cut, even if the text cannot be had."""
     try:
         message = str(error)
-    except Exception as broken:
+    except Exception as broken:  # noqa: BLE001  # a hostile __str__ must not replace the failure being stored
         message = f"<its text could not be had: {type(broken).__name__}>"
     return {"type": type(error).__qualname__, "message": message[:2000]}

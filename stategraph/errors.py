@@ -70,7 +70,7 @@ def shortened(value: object, limit: int = 120) -> str:
     """The value's repr, cut, and safe when the repr itself raises."""
     try:
         text = repr(value)
-    except Exception as error:  # a hostile __repr__ must not replace the error being told
+    except Exception as error:  # noqa: BLE001  # a hostile __repr__ must not replace the error being told
         text = f"<{type(value).__name__} whose repr raised {type(error).__name__}>"
     return text if len(text) <= limit else f"{text[:limit]}..."
 
@@ -172,8 +172,7 @@ class RunExists(StateGraphError, ValueError):
         self.run_id = run_id
         self.status = status
         super().__init__(
-            f"run {run_id!r} exists{f' ({status})' if status else ''}; "
-            f"resume it, or start a new run under another id"
+            f"run {run_id!r} exists{f' ({status})' if status else ''}; resume it, or start a new run under another id"
         )
 
 

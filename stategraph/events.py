@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import cache
-from typing import Annotated, Any, Literal, NamedTuple, TypeAlias
+from typing import Annotated, Any, Literal, TypeAlias
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 
 from stategraph.checkpoint import BoundaryKind
 
 __all__ = [
-    "Cancelled",
     "CancelRequested",
+    "Cancelled",
     "Completed",
     "Cursor",
     "Custom",
@@ -31,11 +32,20 @@ __all__ = [
 ]
 
 
-class Cursor(NamedTuple):
+@dataclass(frozen=True, slots=True, order=True)
+class Cursor:
     """Where a durable event stands: the seq of its checkpoint, its place among that checkpoint's events."""
 
     seq: int
     index: int
+
+    @classmethod
+    def parse(cls, text: str) -> Cursor:
+        """The cursor in `seq.index`; `ValueError` for another text."""
+        seq, dot, index = text.partition(".")
+        if not (dot and seq.isdecimal() and index.isdecimal()):
+            raise ValueError(f"{text!r:.60} is no cursor; write seq.index, as in 12.0")
+        return cls(int(seq), int(index))
 
     def __str__(self) -> str:
         return f"{self.seq}.{self.index}"

@@ -64,9 +64,7 @@ async def fork(
         raise RunExists(new_run_id)
 
 
-def _release(
-    plan: Plan, checkpointer: Checkpointer, source: Run, run_id: str, state: dict[str, Any]
-) -> list[Opening]:
+def _release(plan: Plan, checkpointer: Checkpointer, source: Run, run_id: str, state: dict[str, Any]) -> list[Opening]:
     """Put every position back to where it may run, and list the gates that have to be asked again."""
     openings = []
     for path, position in list(source.positions.items()):

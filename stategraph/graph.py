@@ -132,11 +132,11 @@ class StateGraph:
     @overload
     def node(self, /, *, name: str | None = None, **declared: Any) -> Callable[[Function], Function]: ...
 
-    def node(self, function: Any = None, /, *, name: str | None = None, **declared: Any) -> Any:
+    def node(self, function: Callable[..., Any] | None = None, /, *, name: str | None = None, **declared: Any) -> Any:
         """`add_node` as a decorator: `@graph.node`, or `@graph.node(irreversible=True)`."""
 
         def add(function: Function) -> Function:
-            self.add_node(name or getattr(function, "__name__", type(function).__name__), function, **declared)
+            self.add_node(name or str(getattr(function, "__name__", type(function).__name__)), function, **declared)
             return function
 
         return add if function is None else add(function)
@@ -182,7 +182,9 @@ class StateGraph:
         `expires_in` is seconds; an expiry leads to `on_expire`, else to `on_reject`, else ends the run. `approvers`
         names who may decide.
         """
-        self._gates.append(Gate(node, on_reject, on_expire, expires_in, None if approvers is None else tuple(approvers)))
+        self._gates.append(
+            Gate(node, on_reject, on_expire, expires_in, None if approvers is None else tuple(approvers))
+        )
         return self._changed()
 
     def migrate(self, from_version: str) -> Callable[[Migration], Migration]:
@@ -563,13 +565,13 @@ class StateGraph:
         reasons = []
         if run.graph != plan.name:
             reasons.append(f"it is a run of graph {run.graph!r}, and this is {plan.name!r}")
-        for position in run.positions.values():
-            for name in filter(None, (position.node, position.target)):
-                if name not in plan.nodes and name != END:
-                    reasons.append(
-                        f"it stands at {name!r} ({position.phase}), which this graph does not have"
-                        f"{did_you_mean(name, plan.nodes)}; its nodes are {', '.join(map(repr, plan.nodes))}"
-                    )
+        reasons += [
+            f"it stands at {name!r} ({position.phase}), which this graph does not have"
+            f"{did_you_mean(name, plan.nodes)}; its nodes are {', '.join(map(repr, plan.nodes))}"
+            for position in run.positions.values()
+            for name in (position.node, position.target)
+            if name is not None and name not in plan.nodes and name != END
+        ]
         if plan.schema.kind is not None:
             values = dict(run.state)
             if run.version != plan.version:
@@ -667,5 +669,3 @@ def _at_the_edge(call: Coroutine[Any, Any, Result], instead: str) -> Result:
         return asyncio.run(call)
     call.close()
     raise RuntimeError(f"an event loop is running here; await graph.{instead} instead")
-
-

@@ -100,9 +100,7 @@ def renewed(
     checkpointer: Checkpointer, lease: Lease, lease_ms: int, told: Callable[[Lease | None], None]
 ) -> Iterator[None]:
     """Renew the lease at each third of it (`lease_ms`); `told` hears each answer in this event loop, None for a lost lease."""
-    pulse = _Pulse(
-        checkpointer, lease, lease_ms, asyncio.get_running_loop(), told, time.monotonic() + lease_ms / 3000
-    )
+    pulse = _Pulse(checkpointer, lease, lease_ms, asyncio.get_running_loop(), told, time.monotonic() + lease_ms / 3000)
     heart = _heart
     heart.add(pulse)
     try:

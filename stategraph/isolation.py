@@ -59,7 +59,7 @@ class IsolatedState(AgentState):
         return dict.__getitem__(self, key)
 
     def get(self, key: str, default: Any = None) -> Any:
-        return self[key] if key in self else default
+        return self[key] if key in self else default  # noqa: SIM401  # `get` is what is being written
 
     def __setitem__(self, key: str, value: Any) -> None:
         self._raw.discard(key)

@@ -59,7 +59,7 @@ def make_node(name: str, function: NodeFunction, **declared: Any) -> Node:
 
 
 def _is_async(function: NodeFunction) -> bool:
-    called = function if inspect.isroutine(function) else getattr(function, "__call__", function)  # noqa: B004  # the method itself is wanted
+    called = function if inspect.isroutine(function) else type(function).__call__
     return inspect.iscoroutinefunction(inspect.unwrap(called))
 
 

@@ -108,7 +108,7 @@ class Plan:
     def _structure_faults(self) -> Iterator[str]:
         import networkx  # on first use: it costs more than the rest of the library together
 
-        graph = networkx.DiGraph()
+        graph: networkx.DiGraph[str] = networkx.DiGraph()
         graph.add_nodes_from((*self.nodes, END))
         graph.add_edges_from((edge.source, edge.target) for edge in self.edges)
         reached = networkx.descendants(graph, self.entry) | {self.entry}
@@ -136,22 +136,25 @@ def _name_faults(declared: Declared) -> Iterator[str]:
     known = [node.name for node in declared.nodes]
     for name in dict.fromkeys(name for name in known if known.count(name) > 1):
         yield f"node {name!r} is added twice; rename one, or use replace_node({name!r}, ...)"
-    mentioned = [("the entry point", declared.entry)] if declared.entry is not None else []
+    mentioned: list[tuple[str, str]] = []
+    if declared.entry is not None:
+        mentioned.append(("the entry point", declared.entry))
     mentioned += [("an edge's source", source) for source, _ in declared.edges]
     mentioned += [(f"the target of an edge from {source!r}", target) for source, target in declared.edges]
     mentioned += [("a conditional edge's source", router.source) for router in declared.routers]
     for router in declared.routers:
-        mentioned += [(f"a target of the router after {router.source!r}", name) for name in (router.targets or {}).values()]
+        mentioned += [
+            (f"a target of the router after {router.source!r}", name) for name in (router.targets or {}).values()
+        ]
     mentioned += [("an interrupt-before point", gate.node) for gate in declared.gates]
     for gate in declared.gates:
-        for what, name in (("on_reject", gate.on_reject), ("on_expire", gate.on_expire)):
-            if name is not None:
-                mentioned.append((f"{what} of the gate before {gate.node!r}", name))
+        turned = (("on_reject", gate.on_reject), ("on_expire", gate.on_expire))
+        mentioned += [(f"{what} of the gate before {gate.node!r}", name) for what, name in turned if name is not None]
     may_end = ("the target", "a target", "on_reject", "on_expire")
     for what, mentioned_name in mentioned:
         if mentioned_name not in known and not (mentioned_name == END and what.startswith(may_end)):
             yield (
-                f"unknown node {mentioned_name!r} ({what}){did_you_mean(str(mentioned_name), [*known, END])}; "
+                f"unknown node {mentioned_name!r} ({what}){did_you_mean(mentioned_name, [*known, END])}; "
                 f"add it with add_node({mentioned_name!r}, ...)"
             )
 
@@ -188,9 +191,15 @@ def _declaration_faults(declared: Declared) -> Iterator[str]:
         if node.irreversible and not declared.checkpointed:
             yield f"{node.name!r} is irreversible but the graph has no checkpointer; StateGraph(checkpointer)"
         if node.irreversible and node.retry:
-            yield f"{node.name!r} is irreversible and would be retried by itself; after a failure only a person may run it again: drop one of the two"
+            yield (
+                f"{node.name!r} is irreversible and would be retried by itself; after a failure only a person may run it "
+                f"again: drop one of the two"
+            )
         if node.timeout is not None and not (node.is_async or node.blocking):
-            yield f"{node.name!r} has a timeout but blocks the event loop, so nothing can stop it; make it async, or declare blocking=True"
+            yield (
+                f"{node.name!r} has a timeout but blocks the event loop, so nothing can stop it; make it async, or declare "
+                f"blocking=True"
+            )
 
 
 def _gate_faults(declared: Declared) -> Iterator[str]:

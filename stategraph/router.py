@@ -55,7 +55,7 @@ def make_router(source: str, function: RouterFunction, targets: Targets | None, 
 
 
 def _return_type(function: Callable[..., Any]) -> Any:
-    called = function if inspect.isroutine(function) else getattr(type(function), "__call__", function)  # noqa: B004  # the method itself is wanted
+    called = function if inspect.isroutine(function) else type(function).__call__
     try:
         return typing.get_type_hints(inspect.unwrap(called)).get("return")
     except (NameError, TypeError, AttributeError):  # a name of a block under TYPE_CHECKING, or no function at all
@@ -75,7 +75,7 @@ def _code(function: Any) -> types.CodeType | None:
     while isinstance(function, functools.partial):
         function = function.func
     function = inspect.unwrap(function)
-    code = getattr(function, "__code__", None) or getattr(getattr(type(function), "__call__", None), "__code__", None)
+    code = getattr(function, "__code__", None) or getattr(type(function).__call__, "__code__", None)
     return code if isinstance(code, types.CodeType) else None
 
 

@@ -137,7 +137,9 @@ class Run:
         try:
             _APPLY[row.kind](self, row)
         except KeyError as error:
-            raise CorruptCheckpoint(self.run_id, row.seq, f"its {row.kind} row does not fit the log ({error})") from None
+            raise CorruptCheckpoint(
+                self.run_id, row.seq, f"its {row.kind} row does not fit the log ({error})"
+            ) from None
         self.seq = row.seq
         self.status = row.status
         if row.epoch is not None:
@@ -205,7 +207,9 @@ class Run:
         del self.boundaries[boundary.id]
         released = replace(position, phase="ready", boundary=None, error=None)
         if opening.kind == "timer" or row.decision == "retry":
-            self.positions[position.path] = released if position.resumes == "ready" else replace(released, phase="route")
+            self.positions[position.path] = (
+                released if position.resumes == "ready" else replace(released, phase="route")
+            )
             self.error = None
         elif row.decision == "approved":
             patch.apply(self.state, patch.load(row.content.get("edit", {})))

@@ -16,9 +16,9 @@ from typing import Annotated, Any, Literal, TypeAlias, get_args, get_origin
 
 import typing_extensions
 from pydantic import BaseModel, PydanticSchemaGenerationError, PydanticUserError, TypeAdapter, ValidationError
-from pydantic_core import PydanticSerializationError, PydanticUndefined
+from pydantic_core import PydanticSerializationError
 
-from stategraph.encoding import check_json, encode
+from stategraph.encoding import check_json
 from stategraph.errors import StateError, did_you_mean, shortened
 from stategraph.isolation import AgentState, IsolatedState, copied
 from stategraph.patch import DELETE, Patch
@@ -98,7 +98,9 @@ class Schema:
     def __init__(self, kind: type | None = None, reducers: Mapping[str, Reducer] | None = None) -> None:
         self.kind = kind
         self.keys = _keys_of(kind)
-        declared = {"messages": append} if kind is None else {k.name: k.reducer for k in self.keys.values() if k.reducer}
+        declared = (
+            {"messages": append} if kind is None else {k.name: k.reducer for k in self.keys.values() if k.reducer}
+        )
         self.reducers: dict[str, Reducer] = {**declared, **(reducers or {})}
 
     # -- in: what users give
@@ -128,10 +130,7 @@ class Schema:
 
     def delta(self, delta: Mapping[str, Any], node: str | None) -> dict[str, Any]:
         """A node's delta in stored form, key by key; `DELETE` stays what it is."""
-        return {
-            name: value if value is DELETE else self._dump(name, value, node)
-            for name, value in delta.items()
-        }
+        return {name: value if value is DELETE else self._dump(name, value, node) for name, value in delta.items()}
 
     def patch(self, stored: Mapping[str, Any], values: Mapping[str, Any], node: str | None = None) -> Patch:
         """The operations of a stored delta on `values`. A custom reducer is applied here and its result stored."""
@@ -206,7 +205,9 @@ class Schema:
         ]
         for name, value in values.items():
             if self.kind is not None and name not in self.keys:
-                reasons.append(f"its state has {name!r}, which {self.name} does not know{did_you_mean(name, self.keys)}")
+                reasons.append(
+                    f"its state has {name!r}, which {self.name} does not know{did_you_mean(name, self.keys)}"
+                )
                 continue
             try:
                 self.load(name, value)
@@ -252,10 +253,8 @@ class Schema:
                 )
 
     def _reduced(self, reducer: Reducer, name: str, value: Any, values: Mapping[str, Any], node: str | None) -> Any:
-        if name in values:
-            current = self.load(name, values[name])
-        else:
-            current = _zero(self.keys[name].annotation) if name in self.keys else None
+        zero = _zero(self.keys[name].annotation) if name in self.keys else None
+        current = self.load(name, values[name]) if name in values else zero
         return self._dump(name, reducer(current, self.load(name, value)), node)
 
 
@@ -264,7 +263,8 @@ class Schema:
 
 def _patched(values: Mapping[str, Any], patch: Patch) -> tuple[dict[str, Any], Patch]:
     """The values after a patch, but for what only grows: that is put together when somebody reads it."""
-    after, grown = dict(values), {}
+    after: dict[str, Any] = dict(values)
+    grown: Patch = {}
     for name, (operation, value) in patch.items():
         if operation == "set":
             after[name] = value
@@ -295,7 +295,9 @@ def _keys_of(kind: type | None) -> dict[str, Key]:
         # A run may start with any of a TypedDict's keys, as its nodes fill in the rest: no key is required.
         return {name: _key(name, hint, lambda: DELETE) for name, hint in hints.items()}
     if dataclasses.is_dataclass(kind):
-        return {field.name: _key(field.name, hints[field.name], _field_default(field)) for field in dataclasses.fields(kind)}
+        return {
+            field.name: _key(field.name, hints[field.name], _field_default(field)) for field in dataclasses.fields(kind)
+        }
     raise TypeError(
         f"state={kind!r}: give a pydantic model, a dataclass or a TypedDict, or leave it out for a dict of JSON values"
     )
@@ -373,12 +375,13 @@ def _same(a: Any, b: Any) -> bool:
     if isinstance(a, (set, frozenset)):
         return {(type(item), item) for item in a} == {(type(item), item) for item in b}
     if isinstance(a, (datetime, time)):
-        return a == b and a.utcoffset() == b.utcoffset()
+        return bool(a == b) and a.utcoffset() == b.utcoffset()
     if isinstance(a, Decimal):
         return str(a) == str(b)
     if isinstance(a, BaseModel) or dataclasses.is_dataclass(a):
         return _same(_attributes(a), _attributes(b))
-    return bool(a == b)
+    equal: bool = a == b
+    return bool(equal)
 
 
 def _entries(value: dict[Any, Any]) -> list[tuple[Any, Any]]:
@@ -389,7 +392,10 @@ def _attributes(value: Any) -> dict[str, Any]:
     if isinstance(value, BaseModel):
         return {**vars(value), **(value.__pydantic_extra__ or {})}
     # By field, and by instance: a field outside the constructor may be held by the class alone.
-    return {**{field.name: getattr(value, field.name) for field in dataclasses.fields(value)}, **getattr(value, "__dict__", {})}
+    return {
+        **{field.name: getattr(value, field.name) for field in dataclasses.fields(value)},
+        **getattr(value, "__dict__", {}),
+    }
 
 
 def _joined(path: str, location: tuple[int | str, ...]) -> str:
@@ -442,7 +448,7 @@ def _lazy_class(kind: type) -> type:
 
 
 def _lazy(kind: type, values: dict[str, Any], load: Callable[[str, Any], Any]) -> Any:
-    made = object.__new__(_lazy_class(kind))
+    made: Any = object.__new__(_lazy_class(kind))
     object.__setattr__(made, "__dict__", {**values, "_pending": set(values), "_load": load})
     if issubclass(kind, BaseModel):
         object.__setattr__(made, "__pydantic_fields_set__", set(values))

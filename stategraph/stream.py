@@ -129,7 +129,7 @@ async def read_events(
         for row in log.checkpoints if log else ():
             run.apply(row)
             for event in tell(run, row):
-                fresh = after is None or (event.seq, event.index) > after  # type: ignore[operator]
+                fresh = after is None or (event.cursor is not None and event.cursor > after)
                 if fresh and (acts or not isinstance(event, ACTS)):
                     yield event
         if not follow or run.ended or log is None:
@@ -152,5 +152,3 @@ async def _run_before(checkpointer: Checkpointer, run_id: str, after: Cursor | N
 
 def _folded(log: Log) -> Run:
     return fold(log.head.run_id, log.checkpoints, log.snapshot[1] if log.snapshot else None)
-
-

@@ -27,7 +27,9 @@ def open_checkpointer(url: str) -> Checkpointer:
     if scheme not in found:
         extra = EXTRAS.get(scheme)
         way_out = f"; pip install 'stategraph[{extra}]'" if extra else did_you_mean(scheme, found)
-        raise ValueError(f"no store for {scheme!r} is installed{way_out}; installed: {', '.join(sorted(found)) or 'none'}")
+        raise ValueError(
+            f"no store for {scheme!r} is installed{way_out}; installed: {', '.join(sorted(found)) or 'none'}"
+        )
     store: Checkpointer = found[scheme].load().from_url(rest)
     return store
 

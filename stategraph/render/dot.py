@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from textwrap import wrap
 
 from stategraph.render.drawing import Arrow, Drawing, Mark
 
-__all__ = ["dot"]
+__all__ = ["FONT", "dot"]
 
-_FONT = "Helvetica,Arial,sans-serif"
+FONT = "Helvetica,Arial,sans-serif"
 _INK, _QUIET, _DONE, _WAITS, _FAILED = "#1e293b", "#64748b", "#15803d", "#b45309", "#b91c1c"
 _FILLS = {_INK: "#f8fafc", _QUIET: "#f8fafc", _DONE: "#dcfce7", _WAITS: "#fef3c7", _FAILED: "#fee2e2"}
 #: Where the run stands, by its status; any other status waits for something.
 _STANDS = {"completed": _DONE, "failed": _FAILED, "rejected": _FAILED, "cancelled": _FAILED}
+
+_TITLE_WIDTHS = {"LR": 90, "TB": 40}
 
 _SHAPES: Mapping[str, Mapping[str, str]] = {
     "start": {"shape": "circle", "width": "0.2", "fixedsize": "true"},
@@ -31,9 +34,9 @@ def dot(drawing: Drawing) -> str:
 def _lines(drawing: Drawing) -> Iterator[str]:
     yield "digraph stategraph {"
     # nslimit, nslimit1: dot may search for hours for a slightly better layout of crossing edges
-    yield f"  graph {_attributes(_graph(drawing))};"
-    yield f"  node {_attributes({'fontname': _FONT, 'fontsize': '12', 'style': 'filled'})};"
-    yield f"  edge {_attributes({'fontname': _FONT, 'fontsize': '11', 'arrowsize': '0.7'})};"
+    yield f"  graph {_attributes(_graph(drawing), line_end=LEFT)};"
+    yield f"  node {_attributes({'fontname': FONT, 'fontsize': '12', 'style': 'filled'})};"
+    yield f"  edge {_attributes({'fontname': FONT, 'fontsize': '11', 'arrowsize': '0.7'})};"
     for mark in drawing.marks:
         yield f"  {mark.id} {_attributes(_mark(mark, drawing))};"
     for nth, arrow in enumerate(drawing.arrows):
@@ -43,10 +46,10 @@ def _lines(drawing: Drawing) -> Iterator[str]:
 
 def _graph(drawing: Drawing) -> dict[str, str]:
     return {
-        "label": drawing.title,
+        "label": "".join(f"{line}\n" for line in wrap(drawing.title, _TITLE_WIDTHS[drawing.direction])),
         "labelloc": "t",
         "labeljust": "l",
-        "fontname": _FONT,
+        "fontname": FONT,
         "fontsize": "14",
         "fontcolor": _INK,
         "rankdir": drawing.direction,
@@ -96,7 +99,9 @@ def _arrow(arrow: Arrow, nth: int, drawing: Drawing) -> dict[str, str]:
     colour = _DONE if arrow.taken else _QUIET if drawing.of_run else _INK
     attributes = {"id": f"sg-a{nth}", "class": classes, "color": colour, "fontcolor": _INK}
     if arrow.label:
-        attributes["label"] = "\n".join(arrow.lines)
+        # beside a line that runs downwards a label would touch it
+        gap = " " if drawing.direction == "TB" else ""
+        attributes["label"] = "\n".join(f"{gap}{line}{gap}" for line in arrow.lines)
     if arrow.inferred:
         attributes["style"] = "dashed"
     if arrow.taken:
@@ -104,10 +109,15 @@ def _arrow(arrow: Arrow, nth: int, drawing: Drawing) -> dict[str, str]:
     return attributes
 
 
-def _attributes(attributes: Mapping[str, str]) -> str:
-    return "[" + ", ".join(f"{name}={_quoted(value)}" for name, value in attributes.items()) + "]"
+#: How a line of a label ends in DOT: with the line centred, or at the left edge.
+CENTRE, LEFT = r"\n", r"\l"
 
 
-def _quoted(text: str) -> str:
-    r"""A DOT string that shows this text: no escape (`\N`), entity (`&lt;`) or quote of it means anything."""
-    return '"' + text.replace("&", "&amp;").replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n") + '"'
+def _attributes(attributes: Mapping[str, str], line_end: str = CENTRE) -> str:
+    return "[" + ", ".join(f"{name}={_quoted(value, line_end)}" for name, value in attributes.items()) + "]"
+
+
+def _quoted(text: str, line_end: str) -> str:
+    r"""A DOT string that shows this text: no escape (`\N`), entity (`&lt;`) or quote in it means anything."""
+    plain = text.replace("&", "&amp;").replace("\\", "\\\\").replace('"', '\\"')
+    return '"' + plain.replace("\n", line_end) + '"'

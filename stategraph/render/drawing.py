@@ -23,7 +23,7 @@ ArrowKind: TypeAlias = Literal["plain", "answer", "approved", "rejected", "expir
 Direction: TypeAlias = Literal["LR", "TB"]
 
 #: What is written on a mark is wrapped at this many characters, so that none becomes a banner.
-_WIDTHS: Mapping[MarkKind, int] = {"node": 30, "router": 20, "gate": 22, "start": 20, "end": 20}
+_WIDTHS: Mapping[MarkKind, int] = {"node": 30, "router": 20, "gate": 24, "start": 20, "end": 20}
 _ARROW_WIDTH = 24
 #: A drawing whose longest way has more arrows than this runs from top to bottom.
 _LONGEST_ROW = 10

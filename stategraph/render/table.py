@@ -1,0 +1,82 @@
+"""A drawing as a Markdown table: every node, what stands before it, where it leads."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from stategraph.render.drawing import Arrow, Drawing, Mark
+
+__all__ = ["table"]
+
+
+def table(drawing: Drawing) -> str:
+    """The drawing as a Markdown table (GitHub's), one row a node."""
+    return "\n".join(_lines(drawing)) + "\n"
+
+
+def _lines(drawing: Drawing) -> Iterator[str]:
+    columns = ["node", "before it", "leads to", "declared"] + (["in this run"] if drawing.of_run else [])
+    yield f"**{_plain(drawing.title)}**"
+    yield ""
+    yield _row(columns)
+    yield _row(["---"] * len(columns))
+    ways = _Ways(drawing)
+    for mark in drawing.marks:
+        if mark.kind == "node":
+            cells = [mark.name, ways.before(mark), ways.after(mark), "; ".join(mark.notes)]
+            told = [_plain(ways.told(mark))] if drawing.of_run else []
+            yield _row([*map(_plain, cells), *told])
+
+
+def _row(cells: list[str]) -> str:
+    return f"| {' | '.join(cells)} |"
+
+
+class _Ways:
+    """The ways of a drawing, in words."""
+
+    def __init__(self, drawing: Drawing) -> None:
+        self._marks = {mark.id: mark for mark in drawing.marks}
+        self._places = {mark.place: mark for mark in drawing.marks}
+        self._arrows = drawing.arrows
+
+    def before(self, mark: Mark) -> str:
+        """The entry point, and the gate with its ways out."""
+        gate = self._places.get(("gate", mark.node))
+        entrance = (gate or mark).id
+        started = any(arrow.source == "start" and arrow.target == entrance for arrow in self._arrows)
+        said = ["starts here"] if started else []
+        if gate:
+            ways = (self._way(arrow) for arrow in self._arrows if arrow.source == gate.id and arrow.kind != "approved")
+            said.append(f"gate: {'; '.join((*gate.notes, *ways))}")
+        return "; ".join(said)
+
+    def after(self, mark: Mark) -> str:
+        """Where it leads, by its router's answers if it has one."""
+        router = self._places.get(("router", mark.node))
+        ways = "; ".join(self._way(arrow) for arrow in self._arrows if arrow.source == (router or mark).id)
+        return f"{' '.join((router.name, *router.notes))}: {ways}" if router else ways
+
+    def told(self, mark: Mark) -> str:
+        """What the run did at the node, its gate and its router, and how it stands there."""
+        gate, router = self._places.get(("gate", mark.node)), self._places.get(("router", mark.node))
+        said = [f"gate: {words}" for words in gate.progress] if gate else []
+        said += (["✓ ran"] if mark.passed == 1 else []) + list(mark.progress)
+        return "; ".join(said + ([f"router: {words}" for words in router.progress] if router else []))
+
+    def _way(self, arrow: Arrow) -> str:
+        target = self._marks[arrow.target]
+        name = target.node if target.kind == "gate" else target.name
+        ends = arrow.kind == "rejected" and target.kind == "end" and target.name != "END"
+        way = arrow.label if ends or arrow.label == name else f"{arrow.label} → {name}" if arrow.label else name
+        return f"{way} (taken{f' {arrow.taken} times' if arrow.taken > 1 else ''})" if arrow.taken else way
+
+
+#: ASCII punctuation that means something to some Markdown: markup, HTML, links, autolinks, mentions, emoji, formulas.
+_MARKUP = re.compile(r"[\\`*{}\[\]<>#|&~@$!^=+]|(?<!\w)_|_(?!\w)|:(?=\S)|\.(?=[^\W\d_])|^-")
+
+
+def _plain(text: str) -> str:
+    """The text so that Markdown shows it as it is, on one line."""
+    return "<br>".join(_MARKUP.sub(lambda sign: f"&#{ord(sign[0])};", line) for line in text.splitlines())
