@@ -5,6 +5,7 @@ from __future__ import annotations
 from bisect import bisect_left, insort
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from hashlib import blake2b
 from heapq import nsmallest
 from itertools import count, islice
 from threading import Lock
@@ -37,7 +38,7 @@ from stategraph.checkpoint import (
     verified,
 )
 from stategraph.clock import Clock, SystemClock
-from stategraph.errors import CorruptCheckpoint, StoreClosed
+from stategraph.errors import CheckpointerError, CorruptCheckpoint, StoreClosed
 
 __all__ = ["MemoryCheckpointer"]
 
@@ -246,7 +247,7 @@ class MemoryCheckpointer(Checkpointer):
         """Row 0 of a new run, with the boundaries it opens. None: the id is taken."""
         check_run_id(run_id)
         if not creator:
-            raise ValueError(f"run {run_id!r} needs a creator: the name of who starts it")
+            raise CheckpointerError(f"run {run_id!r} needs a creator: the name of who starts it")
         openings = load_openings(opens)
         with self._lock:
             self._check_open()
@@ -299,8 +300,10 @@ class MemoryCheckpointer(Checkpointer):
         """A driver's rows, all or none. None: the lease is lost, or a visit or an attempt has its row: read the log."""
         with self._lock:
             run = self._driven(lease)
-            if run is None or not self._admits(run, entries):
+            if run is None or not self._admits(run, entries[0]):
                 return None
+            if len(entries) > 1:
+                self._check_followers(run, entries)
             now, end, last = self.clock.now(), run.seq, entries[-1]
             proposed = last.status if end == seen else "running"
             _check_end(run, proposed)
@@ -323,17 +326,21 @@ class MemoryCheckpointer(Checkpointer):
             self._write(run, self.clock.now(), "settled", status, body, run.epoch)
             return run.written()
 
-    def _admits(self, run: _Run, entries: Sequence[Entry]) -> bool:
-        """No entry's visit is completed and no attempt has its row, each looked at after those before it."""
-        for index, entry in enumerate(entries):
-            path, step = entry.path, entry.step
-            if (path, step) in run.completed or (run.tried and (path, step, entry.attempt) in run.tried):
-                return False
-            if entry.effect is not None and not self._is_in_doubt(run, entry.effect):
-                return False
-            if index and any(_excludes(earlier, entry) for earlier in entries[:index]):
-                return False
-        return True
+    def _admits(self, run: _Run, entry: Entry) -> bool:
+        """The visit is not completed, its attempt has no row, and an effect it asks about is without outcome."""
+        path, step = entry.path, entry.step
+        if (path, step) in run.completed or (run.tried and (path, step, entry.attempt) in run.tried):
+            return False
+        return entry.effect is None or self._is_in_doubt(run, entry.effect)
+
+    def _check_followers(self, run: _Run, entries: Sequence[Entry]) -> None:
+        """What follows a new row can have none yet: else the caller is mistaken, and reading the log would not help."""
+        for index, entry in enumerate(entries[1:], 1):
+            if not self._admits(run, entry) or any(_excludes(earlier, entry) for earlier in entries[:index]):
+                raise CheckpointerError(
+                    f"run {run.run_id!r}: {entry.kind} of step {entry.step} cannot follow in this append; "
+                    f"the visit is completed, its attempt has its row, or no effect is in doubt"
+                )
 
     def _is_in_doubt(self, run: _Run, effect: str) -> bool:
         """The run has the effect's intent, and nobody knows its outcome."""
@@ -460,15 +467,15 @@ class MemoryCheckpointer(Checkpointer):
             run = self._driven(lease)
             if run is None or run.ending is not None:
                 return None
-            intent = self._intents.get(key)
+            intent, handed_on = self._intents.get(key), False
             if intent is None:
                 intent = self._intents[key] = _Intent(run, policy, token)
                 run.effects.add(key)
             elif intent.run is not run:
                 return None
             elif intent.policy == policy == "keyed" and intent.outcome is None:
-                intent.token = token
-            return Effect(intent.token, intent.outcome)
+                intent.token, handed_on = token, intent.token != token
+            return Effect(intent.token, intent.outcome, handed_on)
 
     async def effect_end(self, run_id: str, key: str, token: str, outcome: bytes) -> bytes | None:
         """An effect's outcome, once; the lease is not asked for, as what has happened may be told late."""
@@ -732,7 +739,7 @@ class MemoryCheckpointer(Checkpointer):
         if boundary.decided is None or boundary.decided == boundary.opened:
             return None
         row = self._checkpoint(boundary.run, boundary.decided)
-        return Decision(boundary.state, row.actor or "", row.at_ms, row.act or "", _note(row))
+        return Decision(row.decision or row.kind, row.actor or "", row.at_ms, row.act or "", _note(row))
 
     def _checkpoint(self, run: _Run, seq: int) -> Checkpoint:
         """One verified row."""
@@ -747,16 +754,16 @@ class MemoryCheckpointer(Checkpointer):
         return checkpoints
 
     def _snapshot(self, run: _Run, last: int) -> tuple[int, bytes] | None:
-        """The run's snapshot, unless it is of a later row or not what was written: the log knows all that it says."""
+        """The run's snapshot, if it is not of a later row; it is what was written."""
         if run.snapshot is None or run.snapshot[0] > last:
             return None
         seq, body, stored = run.snapshot
-        return (seq, body) if self._snapshot_digest(run.run_id, seq, body) == stored else None
+        if self._snapshot_digest(run.run_id, seq, body) != stored:
+            raise CorruptCheckpoint(run.run_id, seq, "its snapshot's digest does not match its content")
+        return seq, body
 
     def _snapshot_digest(self, run_id: str, seq: int, body: bytes) -> bytes:
-        sealed = seal(
-            self._secret, run_id, "snapshot", None, None, None, None, None, None, None, None, None, None, None, 0, body
-        )  # fmt: skip
+        sealed = blake2b(run_id.encode() + b"\n" + body, digest_size=16, key=self._secret).digest()
         return digest(sealed, seq, "snapshot")
 
 
@@ -775,7 +782,7 @@ def _excludes(earlier: Entry, later: Entry) -> bool:
 def _check_end(run: _Run, status: Status) -> None:
     """A run ends so only if it was asked to; anything else is the caller's mistake, and nothing is written."""
     if status in ("rejected", "cancelled") and run.ending != status:
-        raise ValueError(f"run {run.run_id!r} cannot be {status}: nobody has asked it to end so")
+        raise CheckpointerError(f"run {run.run_id!r} cannot be {status}: nobody has asked it to end so")
 
 
 def _note(row: Checkpoint) -> str | None:

@@ -91,12 +91,9 @@ class SqliteCheckpointer:
         self._timeout = timeout
         self._secret = secret
         self._connection: aiosqlite.Connection | None = None
-        self._opening = asyncio.Lock()
         self._closed = False
         self._process = 0
-        #: Appends that wait for the thread, with whom to answer; and whether one is on it.
-        self._waiting: list[tuple[_Call, asyncio.Future[None]]] = []
-        self._busy = False
+        self._queues: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, _Queue] = weakref.WeakKeyDictionary()
 
     @classmethod
     def from_url(cls, rest: str) -> SqliteCheckpointer:
@@ -161,29 +158,38 @@ class SqliteCheckpointer:
     ) -> Written | None:
         """A driver's rows, committed with whatever else waits."""
         call = _Call(_Database.append, (lease, seen, entries, snapshot))
-        if self._busy:
+        queue = self._queue()
+        if queue.busy:
             answered = asyncio.get_running_loop().create_future()
-            self._waiting.append((call, answered))
+            queue.waiting.append((call, answered))
             await answered
         else:
-            self._busy = True
+            queue.busy = True
             try:
                 await self._run(call)
             finally:
-                if self._waiting:
-                    asyncio.get_running_loop().create_task(self._commit_waiting())
+                if queue.waiting:
+                    queue.task = asyncio.get_running_loop().create_task(self._commit_waiting(queue))
                 else:
-                    self._busy = False
+                    queue.busy = False
         if call.error is not None:
             raise self._translated(call.error)
         written: Written | None = call.answer
         return written
 
-    async def _commit_waiting(self) -> None:
+    def _queue(self) -> _Queue:
+        """The queue of the running loop: a future is answered in its own."""
+        loop = asyncio.get_running_loop()
+        queue = self._queues.get(loop)
+        if queue is None:
+            queue = self._queues[loop] = _Queue()
+        return queue
+
+    async def _commit_waiting(self, queue: _Queue) -> None:
         """Everything that waits, in one transaction in one hop, until nothing waits."""
         try:
-            while self._waiting:
-                group, self._waiting = self._waiting, []
+            while queue.waiting:
+                group, queue.waiting = queue.waiting, []
                 try:
                     calls = [call for call, answered in group if not answered.done()]
                     await self._run(_Call(_Database.together, (calls,)))
@@ -195,7 +201,7 @@ class SqliteCheckpointer:
                         if not answered.done():
                             answered.set_result(None)
         finally:
-            self._busy = False
+            queue.busy = False
 
     async def settle(self, lease: Lease, seen: int, status: Status, body: bytes) -> Written | None:
         """A driver's row without a visit."""
@@ -351,29 +357,32 @@ class SqliteCheckpointer:
             raise StoreClosed(f"{self!r} is closed") from error
 
     async def _open(self) -> aiosqlite.Connection:
-        async with self._opening:
+        async with self._queue().opening:
             if self._closed:
                 raise StoreClosed(f"{self!r} is closed")
             if self._connection is None:
-                connection = aiosqlite.connect(
-                    self._file(),
-                    timeout=self._timeout,
-                    isolation_level=None,
-                    cached_statements=256,
-                    factory=_Database,
-                )
-                try:
-                    await connection
-                    call = _Call(_Database.prepare, (self.clock, self._secret, self._relaxed, self._timeout))
-                    await connection.execute("", call)
-                    if call.error is not None:
-                        await connection.close()
-                        raise call.error
-                except (sqlite3.Error, OSError) as error:
-                    raise self._translated(error) from None
-                _stop_with_the_process(connection)
-                self._connection, self._process = connection, os.getpid()
-        return self._connection
+                connection = await self._connect()
+                if self._connection is None:
+                    self._connection, self._process = connection, os.getpid()
+                else:  # another thread's event loop was faster
+                    await connection.close()
+            return self._connection
+
+    async def _connect(self) -> aiosqlite.Connection:
+        connection = aiosqlite.connect(
+            self._file(), timeout=self._timeout, isolation_level=None, cached_statements=256, factory=_Database
+        )
+        try:
+            await connection
+            call = _Call(_Database.prepare, (self.clock, self._secret, self._relaxed, self._timeout))
+            await connection.execute("", call)
+            if call.error is not None:
+                raise call.error
+        except BaseException as error:  # noqa: BLE001  # raised again, as what it means here
+            await connection.close()
+            raise self._translated(error) from None
+        _stop_with_the_process(connection)
+        return connection
 
     def _file(self) -> str:
         """The path, its file made readable for its owner alone."""
@@ -384,7 +393,7 @@ class SqliteCheckpointer:
                 raise self._translated(error) from None
         return self.path
 
-    def _translated(self, error: Exception) -> Exception:
+    def _translated(self, error: BaseException) -> BaseException:
         """What a database's error means here."""
         if isinstance(error, PermissionError) or (isinstance(error, OSError) and error.errno == 30):
             return StoreReadOnly(f"{self.path}: {error.strerror}; let this user write the file and its folder")
@@ -407,6 +416,16 @@ class SqliteCheckpointer:
         if name.startswith("SQLITE_CORRUPT"):
             return StoreUnavailable(f"{text}; restore it from a backup")
         return StoreUnavailable(text) if isinstance(error, sqlite3.OperationalError) else CheckpointerError(text)
+
+
+class _Queue:
+    """One event loop's appends that wait for the thread, with whom to answer."""
+
+    def __init__(self) -> None:
+        self.opening = asyncio.Lock()
+        self.waiting: list[tuple[_Call, asyncio.Future[None]]] = []
+        self.busy = False
+        self.task: asyncio.Task[None] | None = None
 
 
 class _Call:

@@ -48,7 +48,7 @@ from stategraph.story import tell
 __all__ = ["Engine"]
 
 #: A run that so many drivers claimed and left without a row is failed instead of executed.
-CLAIMS_WITHOUT_PROGRESS = 5
+CLAIMS_WITHOUT_PROGRESS = 10
 #: Below this many bytes of patches a snapshot saves nothing.
 SMALLEST_SNAPSHOT = 64 * 1024
 
@@ -89,6 +89,8 @@ class Engine:
         self._halted: BaseException | None = None
         #: The halt is an answer that the log has, no error.
         self._quiet = False
+        #: A cancellation that came while a thread was at work, which cannot be stopped.
+        self._cancelled: asyncio.CancelledError | None = None
         self._news = asyncio.Event()
         self._breath = time.monotonic()
 
@@ -114,6 +116,8 @@ class Engine:
             runnable = run.runnable()
             if runnable:
                 await self.advance(runnable[0])
+                if self._cancelled is not None:
+                    raise self._cancelled
             elif run.timer() and not run.ending and run.resting() == "pending":
                 await self._wait_for_timer()
             else:
@@ -186,10 +190,10 @@ class Engine:
         async def once() -> dict[str, Any]:
             stored = self._stored(node, await self._call(node, context))
             kept = {name: value for name, value in stored.items() if value is not DELETE}
-            return {"set": kept, "delete": [name for name in stored if name not in kept]}
+            return {"result": kept, "delete": [name for name in stored if name not in kept]}
 
         outcome = await self._effect(context, key, once, "ask")
-        return {**outcome.get("set", {}), **dict.fromkeys(outcome.get("delete", ()), DELETE)}
+        return {**(outcome["result"] or {}), **dict.fromkeys(outcome.get("delete", ()), DELETE)}
 
     def _stored(self, node: Node, delta: Any) -> Mapping[str, Any]:
         if delta is None:
@@ -229,9 +233,7 @@ class Engine:
             if not call.done():
                 call.add_done_callback(lambda late: late.cancelled() or late.exception())
                 raise TimeoutError(f"node {node.name!r} ran longer than {node.timeout} s; its thread goes on, unheard")
-        if cancelled is not None:
-            call.exception()
-            raise cancelled
+        self._cancelled = cancelled  # the work is done: it is recorded before the driver stops
         return call.result()
 
     async def _leave(self, position: Position, kind: Any, body: dict[str, Any], patch: Patch) -> None:
@@ -337,12 +339,12 @@ class Engine:
             result = function()
             result = await result if inspect.isawaitable(result) else result
             check_json(result, f"$.once({key!r})")
-            return result
+            return {"result": result}
 
         reason: BaseException
         try:
             try:
-                return await self._effect(context, index, call, policy, name=key)
+                return (await self._effect(context, index, call, policy, name=key))["result"]
             except _InDoubt as doubt:
                 await self._ask_doubt(context, doubt.key)
                 reason, self._quiet = doubt, True
@@ -353,6 +355,7 @@ class Engine:
     async def _effect(
         self, context: Context, key: str, call: Callable[[], Any], policy: Policy, name: str | None = None
     ) -> Any:
+        """The outcome of an effect, `{"result": ...}`: recorded before, given by a person, or of this very execution."""
         token = uuid.uuid4().hex
         begun = await self.checkpointer.effect_begin(
             self.lease, key, path=context.path, step=context.step, policy=policy, token=token
@@ -362,17 +365,18 @@ class Engine:
             self._quiet = self.run.ending is not None
             await self._halt(LeaseLost(context.run_id))
         if begun.outcome is not None:
-            return decode(begun.outcome)["result"]
+            return decode(begun.outcome)
         if begun.token != token:
             raise _InDoubt(key)
-        result = await call()
-        kept = await self.checkpointer.effect_end(context.run_id, key, token, encode({"result": result}))
+        outcome = await call()
+        kept = await self.checkpointer.effect_end(context.run_id, key, token, encode(outcome))
         if kept is None:  # a person was asked meanwhile, or another execution has it
             await self._halt(LeaseLost(context.run_id))
+        result = outcome["result"]
         dedup_hit = isinstance(result, dict) and bool(result.get("dedup_hit"))
         if name is not None and (begun.handed_on or dedup_hit):
             self.emit(context, {"effect": name, "recovered": begun.handed_on, "provider_dedup_hit": dedup_hit})
-        return decode(encode(result))
+        return decode(encode(outcome))
 
     async def _halt(self, reason: BaseException) -> NoReturn:
         """Stop the node in flight from inside it. A cancellation, so that `except Exception` does not swallow it."""

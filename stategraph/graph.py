@@ -23,10 +23,12 @@ from stategraph.checkpoint import (
     check_run_id,
     dump_openings,
 )
+from stategraph.context import effect_key
 from stategraph.deciding import check_verdict, decide, operating_user
-from stategraph.encoding import encode
+from stategraph.encoding import check_json, encode
 from stategraph.engine import Engine, approval
 from stategraph.errors import (
+    DeltaError,
     ForkRefused,
     GraphChangedError,
     GraphError,
@@ -279,12 +281,12 @@ class StateGraph:
                 return
             if decision_id is not None and run.status == "pending":
                 return  # the same decision again: it was answered, and the run has gone on since
-        elif run.ended:
-            for event in await self._last_events(run_id, after=run.seq - 1):
-                yield event
-            return
-        elif run.status == "pending":
-            run = await self._expired(plan, run)
+        else:
+            run = await self._expired(run)
+            if run.ended:
+                for event in await self._last_events(run_id, after=run.seq - 1):
+                    yield event
+                return
         if run.status != "ready":
             raise _not_drivable(run, await self.checkpointer.head(run_id))
         async with _closing(self._continue(plan, run_id)) as events:
@@ -297,9 +299,11 @@ class StateGraph:
         Raises `LeaseHeld` while the driver's lease is not over.
         """
         plan = self.plan()
-        run = await self._fitting(plan, run_id)
-        if run.status == "pending":
-            run = await self._expired(plan, run)
+        run = await self._expired(await self._fitting(plan, run_id))
+        if run.ended:
+            for event in await self._last_events(run_id, after=run.seq - 1):
+                yield event
+            return
         async with _closing(self._continue(plan, run_id)) as events:
             async for event in events:
                 yield event
@@ -316,7 +320,7 @@ class StateGraph:
         """Release a failed run's failed position, with changed state or a larger budget, and tell what follows."""
         plan = self.plan()
         run = await self._fitting(plan, run_id)
-        body = {**dump(self._patch(plan, patch, run.state)), **_noted(note)}
+        body = {**dump(self._patch(plan, patch)), **_noted(note)}
         if max_steps is not None:
             if max_steps <= run.max_steps:
                 raise ValueError(f"max_steps={max_steps}: the run has {run.max_steps} already; give it more")
@@ -394,7 +398,7 @@ class StateGraph:
             raise ForkRefused(run_id, at, f"its log ends at {log.head.seq}")
         self._must_fit(plan, source)
         new_id = check_run_id(new_run_id) if new_run_id is not None else _new_run_id()
-        await fork(plan, self.checkpointer, source, new_id, self._patch(plan, patch, source.state), by)
+        await fork(plan, self.checkpointer, source, new_id, self._patch(plan, patch), by)
         return await self.info(new_id)
 
     # -- reading
@@ -492,19 +496,17 @@ class StateGraph:
         lease = await store.claim(run_id, _owner(), self._lease_ms)
         if lease is None:
             raise _not_drivable(fold_log(await self._load(run_id)), await store.head(run_id))
+        buffer = EventBuffer()
         try:
             log = await self._load(run_id)
             run = fold_log(log)
             self._must_fit(plan, run)
+            engine = Engine(plan, store, run, lease, self._lease_ms, buffer.put, _weight(log))
+            if run.version != plan.version:
+                await engine.migrate(plan.version, self._migrated(plan, run))
         except BaseException:
             await store.release(lease)
             raise
-        weight = len(log.snapshot[1]) if log.snapshot else len(log.checkpoints[0].body)
-        since = sum(len(row.body) for row in log.checkpoints[0 if log.snapshot else 1 :])
-        buffer = EventBuffer()
-        engine = Engine(plan, store, run, lease, self._lease_ms, buffer.put, (since, weight))
-        if run.version != plan.version:
-            await engine.migrate(plan.version, self._migrated(plan, run))
         async with _closing(stream_events(engine, buffer)) as events:
             async for event in events:
                 yield event
@@ -529,18 +531,20 @@ class StateGraph:
             boundary=boundary,
             by=by,
             note=note,
-            edit=self._patch(plan, edit, run.state),
-            answer=answer,
+            edit=self._patch(plan, edit),
+            answer=self._answer(plan, run, boundary, answer),
             decision_id=decision_id,
             digest=digest,
         )
 
-    async def _expired(self, plan: Plan, run: Run) -> Run:
+    async def _expired(self, run: Run) -> Run:
         """The run after the boundaries whose time has come were closed by the clock."""
         now = self.checkpointer.clock.now()
-        for boundary in list(run.boundaries.values()):
-            if boundary.opening.expires_at is not None and boundary.opening.expires_at <= now:
-                await self.checkpointer.expire(run.run_id, boundary.id.rpartition(":")[2])
+        due = [b for b in run.boundaries.values() if b.opening.expires_at is not None and b.opening.expires_at <= now]
+        if run.status != "pending" or not due:
+            return run
+        for boundary in due:
+            await self.checkpointer.expire(run.run_id, boundary.id.rpartition(":")[2])
         return fold_log(await self._load(run.run_id))
 
     async def _last_events(self, run_id: str, after: int) -> list[Event]:
@@ -595,7 +599,21 @@ class StateGraph:
         return patch
 
     @staticmethod
-    def _patch(plan: Plan, delta: Mapping[str, Any] | None, values: Mapping[str, Any]) -> Patch:
+    def _answer(plan: Plan, run: Run, boundary: str | None, answer: Any) -> Any:
+        """What a person says that an effect in doubt gave, in stored form: an irreversible node's is its delta."""
+        for waiting in run.waiting():
+            opening = waiting.opening
+            if opening.kind != "in_doubt" or boundary not in (None, waiting.id, waiting.id.rpartition(":")[2]):
+                continue
+            if opening.effect == effect_key(run.run_id, opening.path, opening.step, opening.node, "irreversible"):
+                if not isinstance(answer, Mapping | None):
+                    raise DeltaError(opening.node, answer)
+                return plan.schema.delta(answer or {}, opening.node)
+        check_json(answer, "$.answer")
+        return answer
+
+    @staticmethod
+    def _patch(plan: Plan, delta: Mapping[str, Any] | None) -> Patch:
         """A person's change of the state: each key replaced, validated like a node's."""
         stored = plan.schema.delta(delta or {}, None)
         return {key: ("delete", None) if value is DELETE else ("set", value) for key, value in stored.items()}
@@ -629,6 +647,12 @@ def _declared(node: Node) -> dict[str, Any]:
 
 def _noted(note: str | None) -> dict[str, Any]:
     return {} if note is None else {"note": note}
+
+
+def _weight(log: Log) -> tuple[int, int]:
+    """Bytes of the patches since the last snapshot, and of that snapshot (or of the start)."""
+    rows = log.checkpoints if log.snapshot else log.checkpoints[1:]
+    return sum(len(row.body) for row in rows), len(log.snapshot[1] if log.snapshot else log.checkpoints[0].body)
 
 
 def _nobody(event: Event) -> None:

@@ -11,7 +11,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from stategraph.checkpoint import Checkpointer, Lease
-from stategraph.errors import StateGraphError
 
 __all__ = ["renewed"]
 
@@ -54,8 +53,10 @@ class _Heart:
     def _beat(self) -> None:
         loop = asyncio.new_event_loop()
         while True:
-            for pulse in self._due():
-                loop.run_until_complete(self._renew(pulse))
+            loop.run_until_complete(self._renew_all(self._due()))
+
+    async def _renew_all(self, due: list[_Pulse]) -> None:
+        await asyncio.gather(*map(self._renew, due))  # side by side: one locked store costs no other its lease
 
     def _due(self) -> list[_Pulse]:
         with self._changed:
@@ -71,7 +72,7 @@ class _Heart:
         third = pulse.lease_ms / 3000
         try:
             answer = await pulse.checkpointer.renew(pulse.lease, pulse.lease_ms)
-        except StateGraphError:  # a locked store: again soon, well before the lease is over
+        except Exception:  # noqa: BLE001  # whatever ails one store: again soon, well before the lease is over
             pulse.due = time.monotonic() + third / 10
             return
         pulse.due = time.monotonic() + third

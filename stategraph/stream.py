@@ -80,10 +80,11 @@ async def stream_events(engine: Engine, buffer: EventBuffer) -> AsyncGenerator[E
                 cursor = event.cursor or cursor
                 yield event
             if buffer.behind:
+                seen = engine.run.seq
                 async for event in read_events(engine.checkpointer, engine.run.run_id, after=cursor, acts=False):
                     cursor = event.cursor or cursor
                     yield event
-                if cursor.seq >= engine.run.seq or task.done():
+                if engine.run.seq == seen:  # nothing was written meanwhile
                     buffer.catch_up()
             elif task.done():
                 break

@@ -10,7 +10,7 @@ from typing import Literal, TypeAlias
 from stategraph.checkpoint import Checkpoint, Status
 from stategraph.gate import Gate
 from stategraph.node import Node
-from stategraph.plan import END, Plan
+from stategraph.plan import Plan
 from stategraph.render.standing import headline, standing
 from stategraph.render.text import duration, printable
 from stategraph.render.trail import FINISH, START, MarkKind, Place, Trail, entrance
@@ -22,6 +22,8 @@ __all__ = ["Arrow", "ArrowKind", "Direction", "Drawing", "Mark", "draw"]
 ArrowKind: TypeAlias = Literal["plain", "answer", "approved", "rejected", "expired"]
 Direction: TypeAlias = Literal["LR", "TB"]
 
+#: The name of a router that is a lambda.
+NAMELESS = "?"
 #: What is written on a mark is wrapped at this many characters, so that none becomes a banner.
 _WIDTHS: Mapping[MarkKind, int] = {"node": 30, "router": 20, "gate": 24, "start": 20, "end": 20}
 _ARROW_WIDTH = 24
@@ -124,7 +126,7 @@ def draw(plan: Plan, run: Run | None = None, history: Sequence[Checkpoint] = ())
         for source, target, arrow in _ways(plan)
     )
     of_run = run is not None or bool(history)
-    return Drawing(_title(plan, run), marks, arrows, _direction(marks, arrows), of_run, run and run.status)
+    return Drawing(_title(plan, run), marks, arrows, _direction(marks, arrows), of_run, run.status if run else None)
 
 
 def _title(plan: Plan, run: Run | None) -> str:
@@ -152,7 +154,7 @@ def _marks(plan: Plan) -> Iterator[Mark]:
                 yield Mark(f"x{nth}", "end", node.name, "×")
         yield Mark(f"n{nth}", "node", node.name, printable(node.name), tuple(_node_notes(node)), node.irreversible)
         if router := plan.routers.get(node.name):
-            yield Mark(f"r{nth}", "router", node.name, printable(router.name) or "?", _router_notes(router))
+            yield Mark(f"r{nth}", "router", node.name, printable(router.name) or NAMELESS, _router_notes(router))
     yield Mark("finish", *FINISH, name="END")
 
 

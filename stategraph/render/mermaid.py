@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Mapping
 
 from stategraph.render.drawing import Arrow, Drawing, Mark
@@ -23,8 +24,8 @@ _CLASSES: Mapping[str, str] = {
     "passed": "fill:#dcfce7,stroke:#15803d,color:#1e293b",
     "stands": "fill:#fef3c7,stroke:#b45309,stroke-width:4px,color:#1e293b",
 }
-#: Everything else could mean something to Mermaid, to Markdown in it or to HTML.
-_PLAIN = frozenset(" _,")
+#: Beside letters and digits. Everything else could mean something to Mermaid, to Markdown in it or to HTML.
+_PLAIN = frozenset(" _,()·✓‖×…")
 
 
 def mermaid(drawing: Drawing) -> str:
@@ -33,8 +34,7 @@ def mermaid(drawing: Drawing) -> str:
 
 
 def _lines(drawing: Drawing) -> Iterator[str]:
-    # JSON's strings are YAML's too; Mermaid sets the title as text
-    yield from ("---", f"title: {json.dumps(drawing.title, ensure_ascii=False)}", "---")
+    yield from ("---", f"title: {_yaml(drawing.title)}", "---")
     yield f"flowchart {drawing.direction}"
     yield from (f"  {_mark(mark)}" for mark in drawing.marks)
     yield from (f"  {_arrow(arrow)}" for arrow in drawing.arrows)
@@ -60,6 +60,11 @@ def _arrow(arrow: Arrow) -> str:
     line = "==>" if arrow.taken else "-.->" if arrow.inferred else "-->"
     label = f'|"{_encoded(arrow.lines)}"|' if arrow.label else ""
     return f"{arrow.source} {line}{label} {arrow.target}"
+
+
+def _yaml(text: str) -> str:
+    """A YAML string; JSON's are. No sign in it can begin a directive of Mermaid's, or a tag of the page around it."""
+    return re.sub(r"[%<>&]", lambda sign: f"\\u{ord(sign[0]):04x}", json.dumps(text, ensure_ascii=False))
 
 
 def _encoded(lines: tuple[str, ...]) -> str:

@@ -42,7 +42,7 @@ def _place(plan: Plan, position: Position) -> Place:
     if position.phase == "route" or (position.phase == "failed" and position.resumes == "route"):
         return ("router", node)
     unapproved = node in plan.gates and position.approved is None
-    if position.phase in ("gate", "turned") or (position.phase == "ready" and unapproved):
+    if position.phase in ("gate", "turned") or (position.phase in ("ready", "failed") and unapproved):
         return ("gate", node)
     return ("node", node)
 

@@ -56,26 +56,24 @@ def _by_dot(form: str, dot_text: str, timeout: float) -> bytes | None:
         from graphviz.backend import dot_command, execute
     except ImportError:
         return None
-    command = dot_command.command("dot", form)
-    # in an empty folder, so that no text makes dot read a file that lies about
-    with tempfile.TemporaryDirectory(prefix="stategraph-") as folder:
-        try:
-            done = execute.run_check(
-                command, input=dot_text.encode(), capture_output=True, quiet=True, cwd=folder, timeout=timeout
-            )
-        except execute.ExecutableNotFound:
-            return None
-        except subprocess.TimeoutExpired:
-            raise _too_slow(timeout) from None
-        except (OSError, subprocess.CalledProcessError) as error:
-            raise RenderError(f"`dot` failed: {_reason(error)}", _AS_TEXT) from None
+    command, given = dot_command.command("dot", form), dot_text.encode()
+    try:
+        # in an empty folder, so that no text makes dot read a file that lies about
+        with tempfile.TemporaryDirectory(prefix="stategraph-") as folder:
+            done = execute.run_check(command, input=given, capture_output=True, quiet=True, cwd=folder, timeout=timeout)
+    except execute.ExecutableNotFound:
+        return None
+    except subprocess.TimeoutExpired:
+        raise _too_slow(timeout) from None
+    except (OSError, subprocess.CalledProcessError) as error:
+        raise RenderError(f"`dot` failed: {_reason(error)}", _AS_TEXT) from None
     return bytes(done.stdout)
 
 
 def _by_wasi(dot_text: str, timeout: float) -> str:
-    from stategraph.render import wasi
-
     try:
+        from stategraph.render import wasi
+
         # it knows the widths of a few fonts only; Verdana's are enough for whatever font a viewer has
         drawn = wasi.layout(dot_text.replace(f'fontname="{FONT}"', 'fontname="Verdana"'), timeout)
         return drawn.replace('font-family="Verdana"', f'font-family="{FONT}"')

@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from stategraph.render.drawing import Arrow, Drawing, Mark
+from stategraph.plan import END
+from stategraph.render.drawing import NAMELESS, Arrow, Drawing, Mark
 
 __all__ = ["table"]
 
@@ -56,7 +57,10 @@ class _Ways:
         """Where it leads, by its router's answers if it has one."""
         router = self._places.get(("router", mark.node))
         ways = "; ".join(self._way(arrow) for arrow in self._arrows if arrow.source == (router or mark).id)
-        return f"{' '.join((router.name, *router.notes))}: {ways}" if router else ways
+        if router is None:
+            return ways
+        name = "" if router.name == NAMELESS else router.name
+        return f"{' '.join(filter(None, ('router', name, *router.notes)))}: {ways}"
 
     def told(self, mark: Mark) -> str:
         """What the run did at the node, its gate and its router, and how it stands there."""
@@ -68,8 +72,9 @@ class _Ways:
     def _way(self, arrow: Arrow) -> str:
         target = self._marks[arrow.target]
         name = target.node if target.kind == "gate" else target.name
-        ends = arrow.kind == "rejected" and target.kind == "end" and target.name != "END"
-        way = arrow.label if ends or arrow.label == name else f"{arrow.label} → {name}" if arrow.label else name
+        label = " ".join(arrow.label.split())
+        ends = target.kind == "end" and target.node != END  # its label says so
+        way = label if ends or label == name else f"{label} → {name}" if label else name
         return f"{way} (taken{f' {arrow.taken} times' if arrow.taken > 1 else ''})" if arrow.taken else way
 
 

@@ -12,8 +12,8 @@ from stategraph.plan import END, Plan
 __all__ = ["FINISH", "START", "MarkKind", "Place", "Trail", "entrance"]
 
 MarkKind: TypeAlias = Literal["start", "node", "router", "gate", "end"]
-#: A kind of mark and the node that it belongs to. `("end", END)` is where runs are completed, `("end", node)` is where a
-#: rejection at the node's gate ends them.
+#: A kind of mark and the node that it belongs to. `("end", END)` is where runs are completed, `("end", node)` is where
+#: a rejection at the node's gate ends them.
 Place: TypeAlias = tuple[MarkKind, str]
 
 START: Place = ("start", "")
@@ -86,7 +86,8 @@ class Trail:
 
     def _failed(self, row: Checkpoint) -> None:
         kinds: dict[str, MarkKind] = {"node": "node", "route": "router"}
-        if kind := kinds.get(row.content.get("phase", "")):  # else it never started: the budget was spent, or its drivers died
+        # of another phase: it never started, because the budget was spent or its drivers died
+        if kind := kinds.get(row.content.get("phase", "")):
             self.failed[kind, row.node or ""] += 1
 
     def _decision(self, row: Checkpoint) -> None:

