@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-__all__ = ["APPLICATION", "SCHEMA", "VERSION"]
+import re
+
+__all__ = ["APPLICATION", "SCHEMA", "VERSION", "statements"]
 
 #: In the file's header: "stgr". Tells our files from other programs'.
 APPLICATION = 0x73746772
@@ -72,10 +74,13 @@ SCHEMA = (
     """,
     "CREATE UNIQUE INDEX checkpoints_vote ON checkpoints (run, boundary, actor) WHERE boundary IS NOT NULL",
     "CREATE UNIQUE INDEX checkpoints_act ON checkpoints (run, act) WHERE act IS NOT NULL",
-    # The latest folded run; never part of the log.
+    # The latest fold of each run; never part of the log.
     """
     CREATE TABLE snapshots (
-      run INTEGER NOT NULL, seq INTEGER NOT NULL, body BLOB NOT NULL, digest BLOB NOT NULL, PRIMARY KEY (run, seq)
+      run    INTEGER PRIMARY KEY,
+      seq    INTEGER NOT NULL,
+      body   BLOB NOT NULL,
+      digest BLOB NOT NULL
     )
     """,
     # One visit of an interrupt point: a projection of the log.
@@ -119,3 +124,9 @@ SCHEMA = (
     ) WITHOUT ROWID
     """,
 )
+
+
+def statements() -> list[str]:
+    """The schema without its comments and white space: SQLite keeps the text, and opens every file by reading it."""
+    plain = [" ".join(re.sub(r"--.*", "", statement).split()) for statement in SCHEMA]
+    return [re.sub(r" ?([(),]) ?", r"\1", statement) for statement in plain]

@@ -21,7 +21,7 @@ from typing import Any, Concatenate, Literal, ParamSpec, Self, TypeVar, cast
 import aiosqlite
 
 from checkpointers import verbs
-from checkpointers.schema import APPLICATION, SCHEMA, VERSION
+from checkpointers.schema import APPLICATION, VERSION, statements
 from stategraph.checkpoint import (
     COMPLETES,
     Boundary,
@@ -486,7 +486,7 @@ class _Database(sqlite3.Connection):
             return
         with self.transaction():
             if not self._is_ours():  # another process may have made it meanwhile
-                for statement in SCHEMA:
+                for statement in statements():
                     super().execute(statement)
                 super().execute(f"PRAGMA application_id={APPLICATION}")
                 super().execute(f"PRAGMA user_version={VERSION}")
@@ -736,7 +736,6 @@ class _Database(sqlite3.Connection):
         )  # fmt: skip
 
     def _keep_snapshot(self, rid: int, run_id: str, seq: int, body: bytes) -> None:
-        super().execute(verbs.FORGET_SNAPSHOTS, (rid,))
         super().execute(verbs.KEEP_SNAPSHOT, (rid, seq, body, self._snapshot_digest(run_id, seq, body)))
 
     def _snapshot_digest(self, run_id: str, seq: int, body: bytes) -> bytes:

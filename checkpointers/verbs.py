@@ -263,9 +263,11 @@ FROM checkpoints c
 ROWS = _ROW + "WHERE c.run = :rid AND c.seq > :after AND c.seq <= :until ORDER BY c.seq LIMIT :many"
 ROW_OF_ACT = _ROW + "WHERE c.run = (SELECT r.run FROM runs r WHERE r.run_id = :run) AND c.act = :act"
 
-SNAPSHOT = "SELECT seq, body, digest FROM snapshots WHERE run = :rid AND seq <= :until ORDER BY seq DESC LIMIT 1"
-FORGET_SNAPSHOTS = "DELETE FROM snapshots WHERE run = ?1"
-KEEP_SNAPSHOT = "INSERT INTO snapshots (run, seq, body, digest) VALUES (?1, ?2, ?3, ?4)"
+SNAPSHOT = "SELECT seq, body, digest FROM snapshots WHERE run = :rid AND seq <= :until"
+KEEP_SNAPSHOT = """
+INSERT INTO snapshots (run, seq, body, digest) VALUES (?1, ?2, ?3, ?4)
+ON CONFLICT (run) DO UPDATE SET seq = excluded.seq, body = excluded.body, digest = excluded.digest
+"""
 
 BOUNDARIES = """
 SELECT r.run_id, b.boundary, b.opened, b.kind, b.path, b.step, b.node, b.shown_digest, b.final, b.needed, b.approvals,

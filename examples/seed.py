@@ -1,5 +1,5 @@
 """The program that stategraph grew from, as it was: only its imports are new, and closing the store is awaited."""
-# mypy: disable-error-code="no-untyped-def,no-untyped-call"
+# mypy: disable-error-code="no-untyped-def,no-untyped-call,var-annotated"
 # The original has no annotations.
 
 import asyncio

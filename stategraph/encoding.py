@@ -20,7 +20,12 @@ _PLAIN = frozenset({str, int, bool, type(None)})
 _dumps = json.JSONEncoder(separators=(",", ":"), allow_nan=False, check_circular=False).encode
 _canonical = json.JSONEncoder(separators=(",", ":"), allow_nan=False, check_circular=False, sort_keys=True).encode
 
-decode = json.loads
+_decode = json.JSONDecoder().decode
+
+
+def decode(body: bytes) -> Any:
+    """The value in bytes that `encode` made."""
+    return _decode(body.decode("ascii"))
 
 
 def encode(value: Any) -> bytes:

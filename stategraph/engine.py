@@ -165,15 +165,15 @@ class Engine:
             return self._unhalt()
         duration = time.perf_counter() - clock
         body = {"node": node.name, **patches.dump(patch)}
-        times = [started, round(duration * 1000)]
+        elapsed = round(duration * 1000)
         if self._emits:
             body["emits"] = self._emits
         try:
             target = self.plan.route(node.name, run.state, patch)
         except Exception as error:  # noqa: BLE001  # a router's own failure
-            await self._keep_and_fail(position, {**body, "phase": "route", "t": times}, error)
+            await self._keep_and_fail(position, {**body, "phase": "route", "ms": elapsed}, error)
         else:
-            await self._leave(position, "node", {**body, "at": target, "t": times}, patch)
+            await self._leave(position, "node", {**body, "at": target, "ms": elapsed}, patch)
         if not (node.is_async or node.blocking) and duration * 3000 > self._lease_ms:
             warnings.warn(
                 f"node {node.name!r} blocked the event loop for {duration:.1f} s; declare it with blocking=True",
@@ -278,7 +278,7 @@ class Engine:
     async def _fail(self, position: Position, error: Exception, phase: str, started: int | None = None) -> None:
         body: dict[str, Any] = {"node": position.node, "error": _told(error), "phase": phase}
         if phase == "node" and started is not None:
-            body["t"] = [started, self.checkpointer.clock.now() - started]
+            body["ms"] = self.checkpointer.clock.now() - started
             if self._emits:
                 body["emits"] = self._emits
         opens, status = None, "failed"

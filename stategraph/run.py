@@ -165,7 +165,7 @@ class Run:
         position = self._visit(row, "ready")
         patch.apply(self.state, patch.load(body))
         self.steps += 1
-        self.usage["active_ms"] += body["t"][1]
+        self.usage["active_ms"] += body["ms"]
         if body.get("phase") == "route":
             self.positions[position.path] = Position(position.path, position.node, "route", position.step + 1)
         else:

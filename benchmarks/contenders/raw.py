@@ -41,7 +41,9 @@ def connect(path: str, synchronous: str) -> sqlite3.Connection:
     connection = sqlite3.connect(path, isolation_level=None)
     connection.execute("PRAGMA journal_mode=WAL")
     connection.execute(f"PRAGMA synchronous={synchronous}")
-    connection.execute("CREATE TABLE IF NOT EXISTS steps (run INTEGER, step INTEGER, body TEXT, PRIMARY KEY (run, step))")
+    connection.execute(
+        "CREATE TABLE IF NOT EXISTS steps (run INTEGER, step INTEGER, body TEXT, PRIMARY KEY (run, step))"
+    )
     connection.execute("CREATE TABLE IF NOT EXISTS folded (run INTEGER PRIMARY KEY, step INTEGER, body TEXT)")
     return connection
 

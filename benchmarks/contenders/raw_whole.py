@@ -19,7 +19,9 @@ def drive(job: Job, watch: Stopwatch) -> None:
     with watch:
         if job.task == "pauses":
             for run in range(job.runs):
-                connection.execute("INSERT INTO folded VALUES (?, 0, ?)", (run, encode(walk(task_of("pauses", job.steps), None))))
+                connection.execute(
+                    "INSERT INTO folded VALUES (?, 0, ?)", (run, encode(walk(task_of("pauses", job.steps), None)))
+                )
         else:
             resume(connection, job, watch)
     connection.close()
