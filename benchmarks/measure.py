@@ -15,7 +15,7 @@ __all__: list[str] = []
 
 def main() -> None:
     job = Job(**json.loads(sys.argv[1]))
-    contender: Contender = import_module(f"benchmarks.contenders.{job.contender}")  # type: ignore[assignment]  # a module
+    contender: Contender = import_module(f"benchmarks.contenders.{job.contender}")
     if job.warm:
         path = None if job.path is None else job.path + ".warm"
         contender.drive(replace(job, steps=20, path=path), Stopwatch())

@@ -19,9 +19,9 @@ class Task:
 
     start: dict[str, Any]
     entry: str
-    nodes: dict[str, Callable[[State], Delta]]
-    edges: dict[str, str] = field(default_factory=dict)
-    routers: dict[str, Callable[[State], str]] = field(default_factory=dict)
+    nodes: Mapping[str, Callable[[State], Delta]]
+    edges: Mapping[str, str] = field(default_factory=dict)
+    routers: Mapping[str, Callable[[State], str]] = field(default_factory=dict)
     #: The node that waits for an approval.
     gate: str | None = None
 

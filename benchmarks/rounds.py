@@ -63,13 +63,12 @@ class Rounds:
 def measure(job: Job, given: Path | None = None, kept: Path | None = None) -> Measured:
     """One job in a fresh process; its database begins as `given` and ends as `kept`, or is gone."""
     with tempfile.TemporaryDirectory(prefix="stategraph-bench-", dir=disk.folder()) as folder:
-        if job.path is not None:
-            job = replace(job, path=str(Path(folder, job.path)))
-            if given is not None:
-                shutil.copy(given, job.path)
-        measured = Measured(**json.loads(_output(_command(job))))
-        if kept is not None and job.path is not None:
-            shutil.copy(job.path, kept)
+        path = Path(folder, job.path) if job.path is not None else None
+        if given is not None and path is not None:
+            shutil.copy(given, path)
+        measured = Measured(**json.loads(_output(_command(job, path))))
+        if kept is not None and path is not None:
+            shutil.copy(path, kept)
         return measured
 
 
@@ -81,7 +80,7 @@ def fsyncs_of(job: Job) -> int | None:
         report = Path(folder, "strace")
         traced = ["strace", "-f", "-c", "-e", "trace=fsync,fdatasync", "-o", str(report)]
         try:
-            _output([*traced, *_command(replace(job, path=str(Path(folder, job.path))))])
+            _output([*traced, *_command(job, Path(folder, job.path))])
         except subprocess.CalledProcessError:
             return None
         rows = [line.split() for line in report.read_text().splitlines()]
@@ -102,8 +101,9 @@ def growth(points: Iterable[tuple[float, float]]) -> float:
     return statistics.linear_regression([x for x, _ in logs], [y for _, y in logs]).slope
 
 
-def _command(job: Job) -> list[str]:
-    return [sys.executable, "-m", "benchmarks.measure", json.dumps(asdict(job))]
+def _command(job: Job, path: Path | None) -> list[str]:
+    given = asdict(replace(job, path=None if path is None else str(path)))
+    return [sys.executable, "-m", "benchmarks.measure", json.dumps(given)]
 
 
 def _output(command: list[str]) -> str:

@@ -386,13 +386,13 @@ class MemoryCheckpointer(Checkpointer):
                 return None
             return self._decide(about, decision, actor, act, body, now)
 
-    async def expire(self, run_id: str, boundary: str) -> Written | None:
+    async def expire(self, run_id: str, boundary: str, *, body: bytes = b"{}") -> Written | None:
         """The clock's decision of one open boundary whose time has come."""
         with self._lock:
             about, now = self._find_boundary(run_id, boundary), self.clock.now()
             if about is None or not about.is_over(now):
                 return None
-            return self._decide(about, "expired", ":clock", f":expire {boundary}", b"{}", now)
+            return self._decide(about, "expired", ":clock", f":expire {boundary}", body, now)
 
     async def signal(self, run_id: str, name: str, key: str, *, actor: str, act: str, body: bytes) -> Written | None:
         """A row that the oldest open wait for (name, key) takes, or the next that opens."""

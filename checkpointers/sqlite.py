@@ -229,9 +229,13 @@ class SqliteCheckpointer:
         }  # fmt: skip
         return await self._call(_Database.act, verbs.DECIDE, "decision", verbs.AFTER_DECISION, given)
 
-    async def expire(self, run_id: str, boundary: str) -> Written | None:
+    async def expire(self, run_id: str, boundary: str, *, body: bytes = b"{}") -> Written | None:
         """The clock's decision."""
-        return await self._call(_Database.expire, run_id, boundary)
+        given = {
+            "run": run_id, "boundary": boundary, "decision": "expired", "actor": ":clock", "act": f":expire {boundary}",
+            "body": body,
+        }  # fmt: skip
+        return await self._call(_Database.act, verbs.EXPIRE, "decision", verbs.AFTER_DECISION, given)
 
     async def signal(self, run_id: str, name: str, key: str, *, actor: str, act: str, body: bytes) -> Written | None:
         """A signal's row."""
@@ -580,17 +584,6 @@ class _Database(sqlite3.Connection):
             self._follow(follows, given, row)
             self._move(*row)
         return Written(row[1], row[2], now)
-
-    def expire(self, run_id: str, boundary: str) -> Written | None:
-        found = super().execute(verbs.BOUNDARIES, {"run": run_id, "state": "open", "many": 1000}).fetchall()
-        body = next(
-            (json.dumps({"node": row[6], "kind": row[3]}).encode() for row in found if row[1] == boundary), b"{}"
-        )
-        given = {
-            "run": run_id, "boundary": boundary, "decision": "expired", "actor": ":clock", "act": f":expire {boundary}",
-            "body": body,
-        }  # fmt: skip
-        return self.act(verbs.EXPIRE, "decision", verbs.AFTER_DECISION, given)
 
     def append(self, lease: Lease, seen: int, entries: Sequence[Entry], snapshot: bytes | None) -> Written | None:
         self._sync(full=_must_last(entries))

@@ -350,7 +350,7 @@ class Checkpointer(Protocol):
         """Somebody's decision of one open boundary (`<seq>.<n>`), naming the digest of what was shown."""
         ...
 
-    async def expire(self, run_id: str, boundary: str) -> Written | None:
+    async def expire(self, run_id: str, boundary: str, *, body: bytes = b"{}") -> Written | None:
         """The clock's decision of one open boundary whose time has come."""
         ...
 

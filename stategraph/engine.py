@@ -6,41 +6,21 @@ Its unit is `advance`: exactly one visit, recorded once; a visit that is done al
 from __future__ import annotations
 
 import asyncio
-import contextvars
-import inspect
 import time
-import uuid
 import warnings
 from collections.abc import Callable, Mapping
-from typing import Any, NoReturn
+from typing import Any, Literal
 
 from stategraph import patch as patches
-from stategraph.checkpoint import (
-    Checkpoint,
-    Checkpointer,
-    Entry,
-    Lease,
-    Opening,
-    Policy,
-    Status,
-    dump_openings,
-)
-from stategraph.context import Context, effect_key, running_context
-from stategraph.encoding import check_json, decode, digest_of, encode
-from stategraph.errors import (
-    CheckpointerError,
-    DeltaError,
-    LeaseLost,
-    PoisonedRun,
-    StateError,
-    StepBudgetExhausted,
-    shortened,
-)
-from stategraph.events import Custom, Event, NodeStart, Token
+from stategraph.checkpoint import Checkpoint, Checkpointer, Entry, Lease, Opening, Status, dump_openings
+from stategraph.encoding import digest_of, encode
+from stategraph.errors import LeaseLost, PoisonedRun, StepBudgetExhausted
+from stategraph.events import Event
+from stategraph.execution import Execution, InDoubt
 from stategraph.gate import Gate
 from stategraph.heart import renewed
 from stategraph.node import Node
-from stategraph.patch import DELETE, Patch
+from stategraph.patch import Patch
 from stategraph.plan import END, Plan
 from stategraph.run import Position, Run
 from stategraph.story import tell
@@ -50,14 +30,9 @@ __all__ = ["Engine"]
 #: A run that so many drivers claimed and left without a row is failed instead of executed.
 CLAIMS_WITHOUT_PROGRESS = 10
 #: Below this many bytes of patches a snapshot saves nothing.
-SMALLEST_SNAPSHOT = 64 * 1024
-
-
-class _InDoubt(Exception):
-    """An effect's intent is somebody else's and has no outcome."""
-
-    def __init__(self, key: str) -> None:
-        self.key = key
+SMALLEST_SNAPSHOT = 16 * 1024
+#: How long (seconds) a driver may go without letting others run: with a store that never waits nothing else would.
+BREATH = 0.005
 
 
 class Engine:
@@ -84,13 +59,9 @@ class Engine:
         #: Bytes of patches since the last snapshot, and of that snapshot.
         self._since, self._weight = weight
         self._task: asyncio.Task[Any] | None = None
-        self._emits: list[dict[str, Any]] = []
-        #: Why the node in flight must not be recorded: it asked and waits, or the run is not ours or ours to go on with.
-        self._halted: BaseException | None = None
-        #: The halt is an answer that the log has, no error.
-        self._quiet = False
-        #: A cancellation that came while a thread was at work, which cannot be stopped.
-        self._cancelled: asyncio.CancelledError | None = None
+        self._execution: Execution | None = None
+        #: Set when the heart has heard that the lease is another's.
+        self._lost: LeaseLost | None = None
         self._news = asyncio.Event()
         self._breath = time.monotonic()
 
@@ -99,26 +70,29 @@ class Engine:
     async def drive(self) -> None:
         """Advance the run until it rests; an interruption of any kind releases it, `ready` to be continued."""
         self._task = asyncio.current_task()
+        assert self._task is not None
         try:
             with renewed(self.checkpointer, self.lease, self._lease_ms, self._hear):
                 await self._loop()
-        except BaseException as error:
+        except asyncio.CancelledError:
             await self._release()
-            lost = isinstance(error, asyncio.CancelledError) and isinstance(self._halted, LeaseLost)
-            if lost and self._task is not None and self._task.uncancel() == 0:  # the heart's doing, between two nodes
-                raise self._halted from None  # type: ignore[misc]  # a LeaseLost: `lost` says so
+            if self._lost is not None and self._task.uncancel() == 0:  # nobody's doing but the heart's
+                raise self._lost from None
+            raise
+        except BaseException:
+            await self._release()
             raise
 
     async def _loop(self) -> None:
         run = self.run
         while run.status == "running":
-            await self._breathe()
+            if time.monotonic() - self._breath > BREATH:
+                await asyncio.sleep(0)
+                self._breath = time.monotonic()
             runnable = run.runnable()
             if runnable:
                 await self.advance(runnable[0])
-                if self._cancelled is not None:
-                    raise self._cancelled
-            elif run.timer() and not run.ending and run.resting() == "pending":
+            elif run.timer() and run.resting() == "pending":
                 await self._wait_for_timer()
             else:
                 await self._settle(run.resting())
@@ -143,156 +117,91 @@ class Engine:
     # -- one visit
 
     async def _execute(self, position: Position, node: Node) -> None:
-        run, started = self.run, self.checkpointer.clock.now()
-        context = Context(
-            run.run_id, position.path, position.step, node.name, position.attempt, self.checkpointer.clock, self
-        )
-        self._emits, self._halted = [], None
-        self._tell_live(NodeStart, node.name, {}, position.path)
-        clock, patch = time.perf_counter(), Patch()
+        execution = self._execution = Execution(self, self.plan.schema, position, node)
+        started, patch = time.perf_counter(), Patch()
         try:
-            stored = await self._delta(node, context)
-            patch = self.plan.schema.patch(stored, run.state, node.name)
-        except _InDoubt as doubt:
-            return await self._ask_doubt(context, doubt.key)
+            stored = await execution.delta()
+            patch = self.plan.schema.patch(stored, self.run.state, node.name)
+        except InDoubt as doubt:
+            return await self.ask_in_doubt(execution, doubt.key)
         except asyncio.CancelledError:
-            if self._halted is None:
+            if execution.halted is None:
                 raise
         except Exception as error:  # noqa: BLE001  # a node's own failure, whatever it is
-            if self._halted is None:
-                return await self._fail(position, error, "node", started)
-        if self._halted is not None:  # even where user code swallowed what stopped it: nothing of it is recorded
-            return self._unhalt()
-        duration = time.perf_counter() - clock
-        body = {"node": node.name, **patches.dump(patch)}
-        elapsed = round(duration * 1000)
-        if self._emits:
-            body["emits"] = self._emits
-        try:
-            target = self.plan.route(node.name, run.state, patch)
-        except Exception as error:  # noqa: BLE001  # a router's own failure
-            await self._keep_and_fail(position, {**body, "phase": "route", "ms": elapsed}, error)
+            if execution.halted is None:
+                await self._fail(position, error, "node", {"ms": _ms_since(started), **_emitted(execution)})
         else:
-            await self._leave(position, "node", {**body, "at": target, "ms": elapsed}, patch)
-        if not (node.is_async or node.blocking) and duration * 3000 > self._lease_ms:
-            warnings.warn(
-                f"node {node.name!r} blocked the event loop for {duration:.1f} s; declare it with blocking=True",
-                RuntimeWarning,
-                stacklevel=2,
-            )
+            if execution.halted is None:
+                seconds = time.perf_counter() - started
+                await self._keep(position, node, patch, {"ms": round(seconds * 1000), **_emitted(execution)})
+                self._warn_of_blocking(node, seconds)
+        if execution.halted is not None:  # even where user code swallowed what stopped it: nothing of it is recorded
+            self._unhalt(execution)
+        if execution.cancelled is not None:
+            raise execution.cancelled
 
-    async def _delta(self, node: Node, context: Context) -> Mapping[str, Any]:
-        """What the node returns, in stored form."""
-        if not node.irreversible:
-            return self._stored(node, await self._call(node, context))
-        key = effect_key(context.run_id, context.path, context.step, context.node, "irreversible")
-
-        async def once() -> dict[str, Any]:
-            stored = self._stored(node, await self._call(node, context))
-            kept = {name: value for name, value in stored.items() if value is not DELETE}
-            return {"result": kept, "delete": [name for name in stored if name not in kept]}
-
-        outcome = await self._effect(context, key, once, "ask")
-        return {**(outcome["result"] or {}), **dict.fromkeys(outcome.get("delete", ()), DELETE)}
-
-    def _stored(self, node: Node, delta: Any) -> Mapping[str, Any]:
-        if delta is None:
-            return {}
-        if not isinstance(delta, Mapping):
-            raise DeltaError(node.name, delta)
-        return self.plan.schema.delta(delta, node.name)
-
-    async def _call(self, node: Node, context: Context) -> Any:
-        view = self.plan.schema.view(self.run.state)
-        arguments = (view, context) if node.takes_context else (view,)
-        token = running_context.set(context)
+    async def _keep(self, position: Position, node: Node, patch: Patch, more: dict[str, Any]) -> None:
+        """Route from what the node changed, and append both; a router's failure leaves the node's work done."""
+        body = {"node": node.name, **patches.dump(patch)}
         try:
-            if node.blocking:
-                return await self._in_thread(node, arguments)
-            returned = node.function(*arguments)
-            if not inspect.isawaitable(returned):
-                return returned
-            if node.timeout is None:
-                return await returned
-            async with asyncio.timeout(node.timeout):
-                return await returned
-        finally:
-            running_context.reset(token)
+            target = self.plan.route(node.name, self.run.state, patch)
+        except Exception as error:  # noqa: BLE001  # a router's own failure, whatever it is
+            self.failure = error
+            done = {**body, "phase": "route", **more}
+            failed = {"node": node.name, "error": _told(error), "phase": "route"}
+            await self._append(
+                Entry("node", position.path, position.step, position.attempt, "running", encode(done)),
+                Entry("failed", position.path, position.step + 1, 0, "failed", encode(failed)),
+            )
+        else:
+            await self._leave(position, "node", {**body, "at": target, **more}, patch)
 
-    async def _in_thread(self, node: Node, arguments: tuple[Any, ...]) -> Any:
-        """A thread cannot be stopped: a cancelled driver waits for it, one whose node is out of time leaves it behind."""
-        copied = contextvars.copy_context()
-        call = asyncio.get_running_loop().run_in_executor(None, lambda: copied.run(node.function, *arguments))
-        cancelled: asyncio.CancelledError | None = None
-        while not call.done():
-            try:
-                await asyncio.wait({call}, timeout=node.timeout)
-            except asyncio.CancelledError as error:
-                cancelled = error
-                continue
-            if not call.done():
-                call.add_done_callback(lambda late: late.cancelled() or late.exception())
-                raise TimeoutError(f"node {node.name!r} ran longer than {node.timeout} s; its thread goes on, unheard")
-        self._cancelled = cancelled  # the work is done: it is recorded before the driver stops
-        return call.result()
-
-    async def _leave(self, position: Position, kind: Any, body: dict[str, Any], patch: Patch) -> None:
+    async def _leave(
+        self, position: Position, kind: Literal["node", "route"], body: dict[str, Any], patch: Patch
+    ) -> None:
         """Append the row that completes the visit, with the boundary at the next node if a gate stands there."""
         target = body["at"]
         gate = self.plan.gates.get(target)
         spent = self.run.steps + (kind == "node") >= self.run.max_steps
-        opens, status = None, "completed" if target == END else "running"
-        if gate is not None and not spent:  # a spent budget fails the next position; its gate opens after a retry
-            after = dict(self.run.state)
-            patches.apply(
-                after,
-                {
-                    k: (o, v) if o in ("set", "delete") else ("set", _grown(after.get(k), o, v))
-                    for k, (o, v) in patch.items()
-                },
-            )
+        opens: str | None = None
+        status: Status = "completed" if target == END else "running"
+        if gate is not None and not spent:  # a spent budget fails the next position; its gate is asked after a retry
+            after = patches.applied(self.run.state, patch)
             opens, status = self._opening(gate, position.path, position.step + 1, after), "pending"
-        entry = Entry(kind, position.path, position.step, position.attempt, status, encode(body), opens)  # type: ignore[arg-type]
-        await self._append(entry)
+        await self._append(Entry(kind, position.path, position.step, position.attempt, status, encode(body), opens))
 
     async def _route(self, position: Position) -> None:
+        """The node is stored, only its router is run again."""
         try:
             target = self.plan.route(position.node, self.run.state)
-        except Exception as error:  # noqa: BLE001  # a router's own failure
+        except Exception as error:  # noqa: BLE001  # a router's own failure, whatever it is
             return await self._fail(position, error, "route")
         await self._leave(position, "route", {"node": position.node, "at": target}, {})
 
     async def _turn(self, position: Position) -> None:
-        assert position.target is not None
+        """The gate was turned down: its node does not run, the line takes the reject edge."""
         await self._leave(position, "route", {"node": position.node, "at": position.target}, {})
 
     # -- failures
 
-    async def _keep_and_fail(self, position: Position, body: dict[str, Any], error: Exception) -> None:
-        """The node's work is kept, its router's failure is the next step's: both rows in one transaction."""
-        done = Entry("node", position.path, position.step, position.attempt, "running", encode(body))
-        failed = {"node": position.node, "error": _told(error), "phase": "route"}
-        self.failure = error
-        await self._append(done, Entry("failed", position.path, position.step + 1, 0, "failed", encode(failed)))
-
-    async def _fail(self, position: Position, error: Exception, phase: str, started: int | None = None) -> None:
-        body: dict[str, Any] = {"node": position.node, "error": _told(error), "phase": phase}
-        if phase == "node" and started is not None:
-            body["ms"] = self.checkpointer.clock.now() - started
-            if self._emits:
-                body["emits"] = self._emits
-        opens, status = None, "failed"
-        retry = self.plan.nodes[position.node].retry if phase == "node" else None
-        if retry is not None and retry.allows(position.failures + 1, error):
-            due = self.checkpointer.clock.now() + round(retry.delay_after(position.failures + 1) * 1000)
+    async def _fail(
+        self, position: Position, error: Exception, phase: str, more: Mapping[str, Any] | None = None
+    ) -> None:
+        body = {"node": position.node, "error": _told(error), "phase": phase, **(more or {})}
+        node = self.plan.nodes.get(position.node)
+        retry, failures = node.retry if node and phase == "node" else None, position.failures + 1
+        opens: str | None = None
+        status: Status = "failed"
+        if retry is not None and retry.allows(failures, error):
+            due = self.checkpointer.clock.now() + round(retry.delay_after(failures) * 1000)
             timer = Opening("timer", position.path, position.step, position.node, "timer", expires_at=due)
             opens, status = dump_openings([timer]), "running"
         else:
             self.failure = error
-        entry = Entry("failed", position.path, position.step, position.attempt, status, encode(body), opens)  # type: ignore[arg-type]
-        await self._append(entry)
+        await self._append(Entry("failed", position.path, position.step, position.attempt, status, encode(body), opens))
 
     async def _wait_for_timer(self) -> None:
+        """Sleep until the timer that is due first, or until there is news of a cancel; then let the clock decide it."""
         timer = self.run.timer()
         assert timer is not None
         assert timer.opening.expires_at is not None
@@ -305,15 +214,22 @@ class Engine:
             sleep.cancel()
             news.cancel()
         if not self._news.is_set():
-            await self.checkpointer.expire(self.run.run_id, timer.id.rpartition(":")[2])
-        await self._read()
+            await self.checkpointer.expire(self.run.run_id, timer.short_id, body=timer.decided_body())
+        await self.read()
+
+    def _warn_of_blocking(self, node: Node, seconds: float) -> None:
+        if not (node.is_async or node.blocking) and seconds * 3000 > self._lease_ms:
+            warnings.warn(
+                f"node {node.name!r} blocked the event loop for {seconds:.1f} s; declare it with blocking=True",
+                RuntimeWarning,
+                stacklevel=2,
+            )
 
     # -- boundaries
 
     def _opening(self, gate: Gate, path: str, step: int, values: Mapping[str, Any]) -> str | None:
-        return dump_openings(
-            [approval(self.plan, gate, self.run.run_id, path, step, values, self.checkpointer.clock.now())]
-        )
+        now = self.checkpointer.clock.now()
+        return dump_openings([approval(gate, self.run.run_id, path, step, values, now)])
 
     async def _ask_approval(self, position: Position, gate: Gate) -> None:
         """A gate that was not asked yet: its budget was spent, or it was added to the graph while the run waited."""
@@ -321,94 +237,27 @@ class Engine:
         body = encode({"node": position.node})
         await self._append(Entry("asked", position.path, position.step, position.attempt, "pending", body, opens))
 
-    async def _ask_doubt(self, context: Context, key: str) -> None:
-        shown = digest_of([context.run_id, context.path, context.step, context.node, "in_doubt", key, context.attempt])
-        opening = Opening("in_doubt", context.path, context.step, context.node, shown, effect=key)
-        body = encode({"node": context.node, **({"emits": self._emits} if self._emits else {})})
+    async def ask_in_doubt(self, execution: Execution, key: str) -> None:
+        """Ask a person about an effect that may have happened; the execution that held its intent loses it for good."""
+        visit = execution.context
+        shown = digest_of([visit.run_id, visit.path, visit.step, visit.node, "in_doubt", key, visit.attempt])
+        opening = Opening("in_doubt", visit.path, visit.step, visit.node, shown, effect=key)
+        body = encode({"node": visit.node, **_emitted(execution)})
         await self._append(
-            Entry("asked", context.path, context.step, context.attempt, "pending", body, dump_openings([opening]), key)
+            Entry("asked", visit.path, visit.step, visit.attempt, "pending", body, dump_openings([opening]), key)
         )
-
-    # -- effects: what a context asks for
-
-    async def once(self, context: Context, key: str, function: Callable[[], Any], policy: Policy) -> Any:
-        """Behind `Context.once`."""
-        index = effect_key(context.run_id, context.path, context.step, context.node, f"once:{key}")
-
-        async def call() -> Any:
-            result = function()
-            result = await result if inspect.isawaitable(result) else result
-            check_json(result, f"$.once({key!r})")
-            return {"result": result}
-
-        reason: BaseException
-        try:
-            try:
-                return (await self._effect(context, index, call, policy, name=key))["result"]
-            except _InDoubt as doubt:
-                await self._ask_doubt(context, doubt.key)
-                reason, self._quiet = doubt, True
-        except (CheckpointerError, LeaseLost) as error:
-            reason = error
-        await self._halt(reason)
-
-    async def _effect(
-        self, context: Context, key: str, call: Callable[[], Any], policy: Policy, name: str | None = None
-    ) -> Any:
-        """The outcome of an effect, `{"result": ...}`: recorded before, given by a person, or of this very execution."""
-        token = uuid.uuid4().hex
-        begun = await self.checkpointer.effect_begin(
-            self.lease, key, path=context.path, step=context.step, policy=policy, token=token
-        )
-        if begun is None:
-            await self._read()
-            self._quiet = self.run.ending is not None
-            await self._halt(LeaseLost(context.run_id))
-        if begun.outcome is not None:
-            return decode(begun.outcome)
-        if begun.token != token:
-            raise _InDoubt(key)
-        outcome = await call()
-        kept = await self.checkpointer.effect_end(context.run_id, key, token, encode(outcome))
-        if kept is None:  # a person was asked meanwhile, or another execution has it
-            await self._halt(LeaseLost(context.run_id))
-        result = outcome["result"]
-        dedup_hit = isinstance(result, dict) and bool(result.get("dedup_hit"))
-        if name is not None and (begun.handed_on or dedup_hit):
-            self.emit(context, {"effect": name, "recovered": begun.handed_on, "provider_dedup_hit": dedup_hit})
-        return decode(encode(outcome))
-
-    async def _halt(self, reason: BaseException) -> NoReturn:
-        """Stop the node in flight from inside it. A cancellation, so that `except Exception` does not swallow it."""
-        self._halted = reason
-        assert self._task is not None
-        self._task.cancel()
-        await asyncio.get_running_loop().create_future()
-        raise AssertionError("a halted node went on")
-
-    def emit(self, context: Context, payload: dict[str, Any]) -> None:
-        """Behind `Context.emit`."""
-        if not isinstance(payload, dict):
-            raise StateError(f"{shortened(payload)} is no mapping", "$.emit", context.node)
-        check_json(payload, "$.emit")
-        kept = decode(encode(payload))
-        self._emits.append(kept)
-        self._tell_live(Custom, context.node, decode(encode(payload)), context.path)
-
-    def token(self, context: Context, text: str) -> None:
-        """Behind `Context.token`."""
-        self._tell_live(Token, context.node, {"text": str(text)}, context.path)
 
     # -- the log
 
     async def _append(self, *entries: Entry) -> None:
+        """Append a visit's row (or its row and its router's failure), then take it and whatever came before it."""
         run = self.run
         written = await self.checkpointer.append(self.lease, run.seq, entries, self._snapshot())
         if written is None:
             return await self._refused()
         first = written.seq - len(entries) + 1
         if first > run.seq + 1:
-            await self._read(first - 1)
+            await self.read(first - 1)
         for seq, entry in enumerate(entries, first):
             self._since += len(entry.body)
             status: Status = written.status if seq == written.seq else "running"
@@ -419,9 +268,8 @@ class Engine:
                 )
             )  # fmt: skip
 
-    async def _settle(self, status: Status) -> None:
-        """Rest with this status, if nothing has happened that the fold has not seen."""
-        body = b"{}"
+    async def _settle(self, status: Status, body: bytes = b"{}") -> None:
+        """A row without a visit, if nothing has happened that the fold has not seen."""
         written = await self.checkpointer.settle(self.lease, self.run.seq, status, body)
         if written is None:
             return await self._refused()
@@ -431,24 +279,19 @@ class Engine:
 
     async def migrate(self, version: str, patch: Patch) -> None:
         """Store what a migration changed, before anything runs on it."""
-        body = encode({"version": version, "fingerprint": self.plan.fingerprint, **patches.dump(patch)})
-        written = await self.checkpointer.settle(self.lease, self.run.seq, "running", body)
-        if written is None:
-            return await self._refused()
-        self._take(
-            Checkpoint(self.run.run_id, written.seq, "settled", "running", body, written.at_ms, self.lease.epoch)
-        )
+        body = {"version": version, "fingerprint": self.plan.fingerprint, **patches.dump(patch)}
+        await self._settle("running", encode(body))
 
     async def _refused(self) -> None:
         """A refused row is never answered by executing again: read what is there; the lease may be another's."""
         seen = self.run.seq
-        await self._read()
+        await self.read()
         head = await self.checkpointer.head(self.run.run_id)
         mine = head is not None and head.epoch == self.lease.epoch
         if not mine or self.run.seq == seen:
             raise LeaseLost(self.run.run_id, head.status if head else "deleted")
 
-    async def _read(self, until: int | None = None) -> None:
+    async def read(self, until: int | None = None) -> None:
         """Take the rows that others have written."""
         log = await self.checkpointer.load(self.run.run_id, after=self.run.seq, until=until)
         for row in log.checkpoints if log else ():
@@ -472,22 +315,22 @@ class Engine:
     def _hear(self, lease: Lease | None) -> None:
         """The heart's answer: the lease, with `ending` set if the run is to end, or None if it is lost."""
         if lease is None:
-            self._halted = LeaseLost(self.run.run_id)
+            self._lost = LeaseLost(self.run.run_id)
+            if self._execution is not None:
+                self._execution.halted = self._lost
             if self._task is not None:
                 self._task.cancel()
         elif lease.ending or lease.seq > self.run.seq:
             self._news.set()
 
-    def _unhalt(self) -> None:
-        """After a node was halted: go on with what the log says now (`_quiet`), or give up with the reason."""
-        halted, self._halted = self._halted, None
+    def _unhalt(self, execution: Execution) -> None:
+        """After a node was halted: go on with what the log says now (`quiet`), or give up with the reason."""
         assert self._task is not None
-        assert halted is not None
+        assert execution.halted is not None
         if self._task.uncancel() > 0:  # somebody else cancels the driver too
             raise asyncio.CancelledError
-        if not self._quiet:
-            raise halted
-        self._quiet = False
+        if not execution.quiet:
+            raise execution.halted
 
     async def _release(self) -> None:
         """Put the run back to `ready`. Best effort: what cannot be released is free once its lease is over."""
@@ -502,18 +345,8 @@ class Engine:
         if release.exception() is None and release.result():
             self.run.status = "ready"
 
-    async def _breathe(self) -> None:
-        """Let others run now and then: with a store that never waits nothing else would."""
-        now = time.monotonic()
-        if now - self._breath > 0.005:
-            self._breath = now
-            await asyncio.sleep(0)
 
-    def _tell_live(self, kind: Any, node: str, payload: dict[str, Any], path: str) -> None:
-        self.told(kind(node_name=node, payload=payload, run_id=self.run.run_id, path=path))
-
-
-def approval(plan: Plan, gate: Gate, run_id: str, path: str, step: int, values: Mapping[str, Any], now: int) -> Opening:
+def approval(gate: Gate, run_id: str, path: str, step: int, values: Mapping[str, Any], now: int) -> Opening:
     """The boundary of one visit of a gate: its digest is over run, visit, node and the state that is shown."""
     return Opening(
         "approval",
@@ -529,8 +362,12 @@ def approval(plan: Plan, gate: Gate, run_id: str, path: str, step: int, values: 
     )
 
 
-def _grown(current: Any, operation: str, value: Any) -> Any:
-    return [*(current or ()), *value] if operation == "append" else {**(current or {}), **value}
+def _ms_since(started: float) -> int:
+    return round((time.perf_counter() - started) * 1000)
+
+
+def _emitted(execution: Execution) -> dict[str, Any]:
+    return {"emits": execution.emits} if execution.emits else {}
 
 
 def _told(error: Exception) -> dict[str, str]:

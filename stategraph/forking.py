@@ -75,5 +75,5 @@ def _release(plan: Plan, checkpointer: Checkpointer, source: Run, run_id: str, s
         )
         gate = plan.gates.get(position.node)
         if gate is not None and not routes and source.steps < source.max_steps:
-            openings.append(approval(plan, gate, run_id, path, position.step, state, checkpointer.clock.now()))
+            openings.append(approval(gate, run_id, path, position.step, state, checkpointer.clock.now()))
     return openings

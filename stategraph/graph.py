@@ -3,41 +3,19 @@
 from __future__ import annotations
 
 import asyncio
-import os
-import socket
-import time
 import uuid
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Self, TypeVar, overload
 
 from stategraph import render
-from stategraph.checkpoint import (
-    ENDED,
-    Boundary,
-    Checkpoint,
-    Checkpointer,
-    Decision,
-    Head,
-    Log,
-    check_run_id,
-    dump_openings,
-)
+from stategraph.checkpoint import Boundary, Checkpoint, Checkpointer, Decision, check_run_id
 from stategraph.context import effect_key
 from stategraph.deciding import check_verdict, decide, operating_user
+from stategraph.driver import Driver, Migration
+from stategraph.driver import new_run_id as fresh_run_id
 from stategraph.encoding import check_json, encode
-from stategraph.engine import Engine, approval
-from stategraph.errors import (
-    DeltaError,
-    ForkRefused,
-    GraphChangedError,
-    GraphError,
-    LeaseHeld,
-    RunExists,
-    RunNotClaimable,
-    UnknownRun,
-    did_you_mean,
-)
+from stategraph.errors import DeltaError, GraphError, UnknownRun, did_you_mean
 from stategraph.events import Cursor, Event
 from stategraph.forking import fork
 from stategraph.gate import Gate
@@ -47,15 +25,12 @@ from stategraph.plan import END, Declared, Plan
 from stategraph.router import RouterFunction, Targets, make_router
 from stategraph.run import Run, fold, fold_log
 from stategraph.state import Reducer, Schema
-from stategraph.story import tell
-from stategraph.stream import EventBuffer, read_events, stream_events
+from stategraph.stream import EventBuffer, closing, read_events, stream_events
 
 __all__ = ["StateGraph"]
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 Result = TypeVar("Result")
-#: Stored values of the old version -> what it changes of them.
-Migration = Callable[[dict[str, Any]], Mapping[str, Any]]
 
 
 class StateGraph:
@@ -241,13 +216,11 @@ class StateGraph:
         Raises `RunExists` for an id that is taken, `StateError` for an input that cannot be stored, and what a failing
         node raised, after its `failed` event. Closing the generator releases the run, `ready` to be continued.
         """
-        engine, buffer, row = await self._start(state, run_id)
-        for event in tell(engine.run, row):
-            yield event
-        if engine.run.status == "running":
-            async with _closing(stream_events(engine, buffer)) as events:
-                async for event in events:
-                    yield event
+        buffer = EventBuffer()
+        engine, row = await self._driver().start(state, run_id, buffer.put)
+        async with closing(stream_events(engine, buffer, row)) as events:
+            async for event in events:
+                yield event
 
     async def resume(
         self,
@@ -267,44 +240,40 @@ class StateGraph:
         `boundary` may be left out while exactly one is open. Raises `DecisionRefused` for a bad, stale, late or repeated
         decision, `GraphChangedError` where this graph cannot take the run on, before anything is recorded.
         """
-        plan = self.plan()
-        if decision is not None:
-            check_verdict(run_id, decision)
-        run = await self._fitting(plan, run_id)
-        if decision is not None:
-            await self._decide(plan, run, decision, boundary, by, note, edit, answer, decision_id, digest)
-            seen = run.seq
-            run = fold_log(await self._load(run_id))
-            if run.ended:
-                for event in await self._last_events(run_id, after=seen):
-                    yield event
-                return
-            if decision_id is not None and run.status == "pending":
-                return  # the same decision again: it was answered, and the run has gone on since
+        driver = self._driver()
+        if decision is None:
+            run = await driver.fitting(run_id)
+            seen = run.seq - 1  # an ended run tells how it ended
         else:
-            run = await self._expired(run)
-            if run.ended:
-                for event in await self._last_events(run_id, after=run.seq - 1):
-                    yield event
-                return
-        if run.status != "ready":
-            raise _not_drivable(run, await self.checkpointer.head(run_id))
-        async with _closing(self._continue(plan, run_id)) as events:
-            async for event in events:
+            before, _ = await self._decided(
+                driver, run_id, decision, boundary, by, note, edit, answer, decision_id, digest
+            )
+            run = await self.info(run_id)
+            seen = min(before.seq, run.seq - 1)
+        if run.ended:
+            for event in await driver.ending(run_id, after=seen):
                 yield event
+        elif run.status == "ready":
+            async with closing(driver.go_on(run_id)) as events:
+                async for event in events:
+                    yield event
+        elif (
+            decision_id is None or run.status != "pending"
+        ):  # a repeated decision was answered; the run waits elsewhere
+            raise await driver.refusal(run_id)
 
     async def recover(self, run_id: str) -> AsyncGenerator[Event, None]:
-        """Take over a run whose driver has gone, and tell what follows.
+        """Take over a run whose driver has gone, and tell what follows; an ended run tells how it ended.
 
         Raises `LeaseHeld` while the driver's lease is not over.
         """
-        plan = self.plan()
-        run = await self._expired(await self._fitting(plan, run_id))
+        driver = self._driver()
+        run = await driver.fitting(run_id)
         if run.ended:
-            for event in await self._last_events(run_id, after=run.seq - 1):
+            for event in await driver.ending(run_id, after=run.seq - 1):
                 yield event
             return
-        async with _closing(self._continue(plan, run_id)) as events:
+        async with closing(driver.go_on(run_id)) as events:
             async for event in events:
                 yield event
 
@@ -318,25 +287,24 @@ class StateGraph:
         note: str | None = None,
     ) -> AsyncGenerator[Event, None]:
         """Release a failed run's failed position, with changed state or a larger budget, and tell what follows."""
-        plan = self.plan()
-        run = await self._fitting(plan, run_id)
-        body = {**dump(self._patch(plan, patch)), **_noted(note)}
+        driver = self._driver()
+        run = await driver.fitting(run_id)
+        body = {**dump(self._patch(patch)), **_noted(note)}
         if max_steps is not None:
             if max_steps <= run.max_steps:
                 raise ValueError(f"max_steps={max_steps}: the run has {run.max_steps} already; give it more")
             body["max_steps"] = max_steps
-        act = uuid.uuid4().hex
-        if await self.checkpointer.retry(run_id, actor=by or operating_user(), act=act, body=encode(body)) is None:
-            raise _not_drivable(run, await self.checkpointer.head(run_id))
-        async with _closing(self._continue(plan, run_id)) as events:
+        actor, act = by or operating_user(), uuid.uuid4().hex
+        if await self.checkpointer.retry(run_id, actor=actor, act=act, body=encode(body)) is None:
+            raise await driver.refusal(run_id)
+        async with closing(driver.go_on(run_id)) as events:
             async for event in events:
                 yield event
 
     async def run(self, state: object, run_id: str | None = None) -> Run:
         """Start a run and await its end or its pause; raises what a failing node raised."""
-        engine, _, _ = await self._start(state, run_id, told=_nobody)
-        if engine.run.status == "running":
-            await engine.drive()
+        engine, _ = await self._driver().start(state, run_id, _nobody)
+        await engine.drive()
         if engine.failure is not None:
             raise engine.failure
         return engine.run
@@ -361,10 +329,10 @@ class StateGraph:
         digest: str | None = None,
     ) -> Decision:
         """Record a decision; nothing runs. `digest` is that of what the person was shown."""
-        check_verdict(run_id, decision)
-        plan = self.plan()
-        run = await self._fitting(plan, run_id)
-        return await self._decide(plan, run, decision, boundary, by, note, edit, answer, decision_id, digest)
+        _, decided = await self._decided(
+            self._driver(), run_id, decision, boundary, by, note, edit, answer, decision_id, digest
+        )
+        return decided
 
     def decide_sync(self, run_id: str, decision: str, **more: Any) -> Decision:
         """`decide`, for callers without an event loop."""
@@ -373,8 +341,7 @@ class StateGraph:
     async def cancel(self, run_id: str, *, by: str | None = None, note: str | None = None) -> bool:
         """End a run, or ask its driver to. False: it had ended already, or was asked before."""
         check_run_id(run_id)
-        body = encode(_noted(note))
-        act, actor = uuid.uuid4().hex, by or operating_user()
+        actor, act, body = by or operating_user(), uuid.uuid4().hex, encode(_noted(note))
         if await self.checkpointer.cancel(run_id, actor=actor, act=act, body=body) is not None:
             return True
         if await self.checkpointer.head(run_id) is None:
@@ -391,29 +358,22 @@ class StateGraph:
         by: str | None = None,
     ) -> Run:
         """A new run from checkpoint `at` of another (its last by default); `resume` drives it. No approval is inherited."""
-        plan = self.plan()
-        log = await self._load(run_id, until=at)
-        source = fold(run_id, log.checkpoints, log.snapshot[1] if log.snapshot else None)
-        if at is not None and source.seq != at:
-            raise ForkRefused(run_id, at, f"its log ends at {log.head.seq}")
-        self._must_fit(plan, source)
-        new_id = check_run_id(new_run_id) if new_run_id is not None else _new_run_id()
-        await fork(plan, self.checkpointer, source, new_id, self._patch(plan, patch), by)
+        driver = self._driver()
+        source = await self._run_at(run_id, at)
+        driver.must_fit(source)
+        new_id = check_run_id(new_run_id) if new_run_id is not None else fresh_run_id()
+        await fork(driver.plan, self.checkpointer, source, new_id, self._patch(patch), by)
         return await self.info(new_id)
 
     # -- reading
 
     async def info(self, run_id: str) -> Run:
         """The run as it is now."""
-        return fold_log(await self._load(run_id))
+        return fold_log(await self._driver().load(run_id))
 
     async def state(self, run_id: str, at: int | None = None) -> Any:
         """The state now or after checkpoint `at`, as an instance of the schema."""
-        log = await self._load(run_id, until=at)
-        run = fold(run_id, log.checkpoints, log.snapshot[1] if log.snapshot else None)
-        if at is not None and run.seq != at:
-            raise LookupError(f"run {run_id!r} has no checkpoint {at}; its log ends at {log.head.seq}")
-        return self.schema.instance(run.state)
+        return self.schema.instance((await self._run_at(run_id, at)).state)
 
     async def history(self, run_id: str) -> list[Checkpoint]:
         """The run's log: every checkpoint in order."""
@@ -450,71 +410,21 @@ class StateGraph:
 
     # -- parts
 
-    async def _start(
-        self, state: object, run_id: str | None, told: Callable[[Event], None] | None = None
-    ) -> tuple[Engine, EventBuffer, Checkpoint]:
-        """Row 0, the engine that holds its lease, and the buffer that it tells to."""
-        plan, store = self.plan(), self.checkpointer
-        run_id = check_run_id(run_id) if run_id is not None else _new_run_id()
-        values = plan.schema.start(state)
-        body = encode(
-            {
-                "graph": plan.name,
-                "version": plan.version,
-                "fingerprint": plan.fingerprint,
-                "max_steps": plan.max_steps,
-                "set": values,
-                "at": plan.entry,
-            }
-        )
-        gate, opens = plan.gates.get(plan.entry), None
-        if gate is not None:
-            opens = dump_openings([approval(plan, gate, run_id, "", 0, values, store.clock.now())])
-        lease = await store.create(
-            run_id,
-            graph=plan.name,
-            fingerprint=plan.fingerprint,
-            creator=operating_user(),
-            body=body,
-            status="pending" if opens else "running",
-            opens=opens,
-            owner=_owner(),
-            lease_ms=self._lease_ms,
-        )
-        if lease is None:
-            head = await store.head(run_id)
-            raise RunExists(run_id, head.status if head else None)
-        status = "pending" if opens else "running"
-        row = Checkpoint(run_id, 0, "start", status, body, store.clock.now(), opens=opens)  # type: ignore[arg-type]
-        run, buffer = fold(run_id, [row]), EventBuffer()
-        engine = Engine(plan, store, run, lease, self._lease_ms, told or buffer.put, (0, len(body)))
-        return engine, buffer, row
+    def _driver(self) -> Driver:
+        return Driver(self.plan(), self.checkpointer, self._lease_ms, self._migrations)
 
-    async def _continue(self, plan: Plan, run_id: str) -> AsyncGenerator[Event, None]:
-        """Claim a run and drive it."""
-        store = self.checkpointer
-        lease = await store.claim(run_id, _owner(), self._lease_ms)
-        if lease is None:
-            raise _not_drivable(fold_log(await self._load(run_id)), await store.head(run_id))
-        buffer = EventBuffer()
-        try:
-            log = await self._load(run_id)
-            run = fold_log(log)
-            self._must_fit(plan, run)
-            engine = Engine(plan, store, run, lease, self._lease_ms, buffer.put, _weight(log))
-            if run.version != plan.version:
-                await engine.migrate(plan.version, self._migrated(plan, run))
-        except BaseException:
-            await store.release(lease)
-            raise
-        async with _closing(stream_events(engine, buffer)) as events:
-            async for event in events:
-                yield event
+    async def _run_at(self, run_id: str, at: int | None) -> Run:
+        """The run as it was after checkpoint `at`."""
+        log = await self._driver().load(run_id, until=at)
+        run = fold(run_id, log.checkpoints, log.snapshot[1] if log.snapshot else None)
+        if at is not None and run.seq != at:
+            raise LookupError(f"run {run_id!r} has no checkpoint {at}; its log ends at {log.head.seq}")
+        return run
 
-    async def _decide(
+    async def _decided(
         self,
-        plan: Plan,
-        run: Run,
+        driver: Driver,
+        run_id: str,
         decision: str,
         boundary: str | None,
         by: str | None,
@@ -523,83 +433,25 @@ class StateGraph:
         answer: Any,
         decision_id: str | None,
         digest: str | None,
-    ) -> Decision:
-        return await decide(
+    ) -> tuple[Run, Decision]:
+        """Decide, once it is sure that this graph can take the run on; the run before it, and the decision."""
+        check_verdict(run_id, decision)
+        run = await driver.fitting(run_id)
+        decided = await decide(
             self.checkpointer,
-            run.run_id,
+            run_id,
             decision,
             boundary=boundary,
             by=by,
             note=note,
-            edit=self._patch(plan, edit),
-            answer=self._answer(plan, run, boundary, answer),
+            edit=self._patch(edit),
+            answer=self._answer(run, boundary, answer),
             decision_id=decision_id,
             digest=digest,
         )
+        return run, decided
 
-    async def _expired(self, run: Run) -> Run:
-        """The run after the boundaries whose time has come were closed by the clock."""
-        now = self.checkpointer.clock.now()
-        due = [b for b in run.boundaries.values() if b.opening.expires_at is not None and b.opening.expires_at <= now]
-        if run.status != "pending" or not due:
-            return run
-        for boundary in due:
-            await self.checkpointer.expire(run.run_id, boundary.id.rpartition(":")[2])
-        return fold_log(await self._load(run.run_id))
-
-    async def _last_events(self, run_id: str, after: int) -> list[Event]:
-        """What the rows after a seq tell, but for the acts: an ended run tells its end."""
-        cursor = Cursor(after, 1 << 30) if after >= 0 else None
-        return [event async for event in read_events(self.checkpointer, run_id, after=cursor, acts=False)]
-
-    async def _load(self, run_id: str, until: int | None = None) -> Log:
-        log = await self.checkpointer.load(check_run_id(run_id), until=until)
-        if log is None:
-            raise UnknownRun(run_id)
-        return log
-
-    async def _fitting(self, plan: Plan, run_id: str) -> Run:
-        run = fold_log(await self._load(run_id))
-        if not run.ended:
-            self._must_fit(plan, run)
-        return run
-
-    def _must_fit(self, plan: Plan, run: Run) -> None:
-        """Raise `GraphChangedError` where the run stands on something that this graph does not have."""
-        reasons = []
-        if run.graph != plan.name:
-            reasons.append(f"it is a run of graph {run.graph!r}, and this is {plan.name!r}")
-        reasons += [
-            f"it stands at {name!r} ({position.phase}), which this graph does not have"
-            f"{did_you_mean(name, plan.nodes)}; its nodes are {', '.join(map(repr, plan.nodes))}"
-            for position in run.positions.values()
-            for name in (position.node, position.target)
-            if name is not None and name not in plan.nodes and name != END
-        ]
-        if plan.schema.kind is not None:
-            values = dict(run.state)
-            if run.version != plan.version:
-                for key, (operation, value) in self._migrated(plan, run).items():
-                    values.pop(key, None) if operation == "delete" else values.update({key: value})
-            reasons += plan.schema.misfits(values)
-        if reasons:
-            raise GraphChangedError(run.run_id, reasons)
-
-    def _migrated(self, plan: Plan, run: Run) -> Patch:
-        """What the registered migrations, from the run's version on, change of its state."""
-        versions = list(self._migrations)
-        if run.version not in versions:
-            return {}
-        values = plan.schema.view(run.state) if plan.schema.kind is None else Schema().view(run.state)
-        patch: Patch = {}
-        for version in versions[versions.index(run.version) :]:
-            for key, value in self._migrations[version](dict(values)).items():
-                patch[key] = ("delete", None) if value is DELETE else ("set", value)
-                values.pop(key, None) if value is DELETE else values.update({key: value})
-        return patch
-
-    @staticmethod
-    def _answer(plan: Plan, run: Run, boundary: str | None, answer: Any) -> Any:
+    def _answer(self, run: Run, boundary: str | None, answer: Any) -> Any:
         """What a person says that an effect in doubt gave, in stored form: an irreversible node's is its delta."""
         for waiting in run.waiting():
             opening = waiting.opening
@@ -608,28 +460,14 @@ class StateGraph:
             if opening.effect == effect_key(run.run_id, opening.path, opening.step, opening.node, "irreversible"):
                 if not isinstance(answer, Mapping | None):
                     raise DeltaError(opening.node, answer)
-                return plan.schema.delta(answer or {}, opening.node)
+                return self.schema.delta(answer or {}, opening.node)
         check_json(answer, "$.answer")
         return answer
 
-    @staticmethod
-    def _patch(plan: Plan, delta: Mapping[str, Any] | None) -> Patch:
+    def _patch(self, delta: Mapping[str, Any] | None) -> Patch:
         """A person's change of the state: each key replaced, validated like a node's."""
-        stored = plan.schema.delta(delta or {}, None)
+        stored = self.schema.delta(delta or {}, None)
         return {key: ("delete", None) if value is DELETE else ("set", value) for key, value in stored.items()}
-
-
-class _closing:
-    """Close an async generator at the end of the block, whatever ends it."""
-
-    def __init__(self, events: AsyncGenerator[Event, None]) -> None:
-        self._events = events
-
-    async def __aenter__(self) -> AsyncGenerator[Event, None]:
-        return self._events
-
-    async def __aexit__(self, *_: object) -> None:
-        await self._events.aclose()
 
 
 def _checked_name(name: str) -> str:
@@ -649,41 +487,8 @@ def _noted(note: str | None) -> dict[str, Any]:
     return {} if note is None else {"note": note}
 
 
-def _weight(log: Log) -> tuple[int, int]:
-    """Bytes of the patches since the last snapshot, and of that snapshot (or of the start)."""
-    rows = log.checkpoints if log.snapshot else log.checkpoints[1:]
-    return sum(len(row.body) for row in rows), len(log.snapshot[1] if log.snapshot else log.checkpoints[0].body)
-
-
 def _nobody(event: Event) -> None:
     """Who hears the events of `run`."""
-
-
-def _owner() -> str:
-    return f"{socket.gethostname()}:{os.getpid()}:{uuid.uuid4().hex[:8]}"
-
-
-def _new_run_id() -> str:
-    """A UUIDv7 (RFC 9562): sorts by time."""
-    value = (time.time_ns() // 1_000_000 << 80) | (uuid.uuid4().int & ((1 << 80) - 1))
-    value = value & ~(0xF << 76) | (0x7 << 76)
-    return str(uuid.UUID(int=value & ~(0x3 << 62) | (0x2 << 62)))
-
-
-def _not_drivable(run: Run, head: Head | None) -> RunNotClaimable:
-    """Why a run cannot be driven now, and the way out."""
-    if head is not None and head.status == "running":
-        return LeaseHeld(run.run_id, head.owner, head.lease_until)
-    if run.status == "pending":
-        waiting = ", ".join(f"{boundary.id} ({boundary.opening.node})" for boundary in run.waiting())
-        way_out = f"it waits for a decision of {waiting}"
-    elif run.status == "failed":
-        way_out = f"retry it ({run.error})"
-    elif run.status in ENDED:
-        way_out = "nothing is left to do"
-    else:
-        way_out = "it is neither failed nor held; resume it"
-    return RunNotClaimable(run.run_id, run.status, way_out)
 
 
 def _at_the_edge(call: Coroutine[Any, Any, Result], instead: str) -> Result:

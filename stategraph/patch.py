@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Literal, TypeAlias
 
-__all__ = ["DELETE", "Patch", "apply", "changes", "dump", "load"]
+__all__ = ["DELETE", "Patch", "applied", "apply", "changes", "dump", "load"]
 
 
 class _Delete:
@@ -50,6 +50,19 @@ def apply(values: dict[str, Any], patch: Patch) -> None:
             values.setdefault(key, {}).update(value)
         else:
             values.pop(key, None)
+
+
+def applied(values: Mapping[str, Any], patch: Patch) -> dict[str, Any]:
+    """The values after a patch; `values` and what is in it stay as they are."""
+    after = dict(values)
+    for key, (operation, value) in patch.items():
+        if operation == "append":
+            after[key] = [*after.get(key, ()), *value]
+        elif operation == "merge":
+            after[key] = {**after.get(key, {}), **value}
+        else:
+            apply(after, {key: (operation, value)})
+    return after
 
 
 def dump(patch: Patch) -> dict[str, Any]:

@@ -53,6 +53,15 @@ class OpenBoundary:
     opening: Opening
     voters: tuple[str, ...] = ()
 
+    @property
+    def short_id(self) -> str:
+        """The id inside its run, as the store's verbs take it."""
+        return self.id.rpartition(":")[2]
+
+    def decided_body(self) -> bytes:
+        """The body of the row by which the clock decides it."""
+        return encode({"node": self.opening.node, "kind": self.opening.kind})
+
 
 class Run:
     """A run as its log tells it up to `seq`. `apply` is the only way it changes; its cost is that of the checkpoint."""

@@ -19,7 +19,7 @@ from pydantic import BaseModel, PydanticSchemaGenerationError, PydanticUserError
 from pydantic_core import PydanticSerializationError
 
 from stategraph.encoding import check_json
-from stategraph.errors import StateError, did_you_mean, shortened
+from stategraph.errors import GraphError, StateError, did_you_mean, shortened
 from stategraph.isolation import AgentState, IsolatedState, copied
 from stategraph.patch import DELETE, Patch
 
@@ -102,6 +102,10 @@ class Schema:
             {"messages": append} if kind is None else {k.name: k.reducer for k in self.keys.values() if k.reducer}
         )
         self.reducers: dict[str, Reducer] = {**declared, **(reducers or {})}
+        unknown = [name for name in self.reducers if kind is not None and name not in self.keys]
+        if unknown:
+            hint = did_you_mean(unknown[0], self.keys)
+            raise GraphError([f"reducers= names {unknown[0]!r}, which {self.name} does not know{hint}"])
 
     # -- in: what users give
 
@@ -327,7 +331,7 @@ def _field_default(field: dataclasses.Field[Any]) -> Callable[[], Any] | None:
 
 
 def _is_reducer(item: object) -> bool:
-    return isinstance(item, (types.FunctionType, types.BuiltinFunctionType))
+    return callable(item) and not isinstance(item, type)  # what pydantic reads in metadata is never called
 
 
 def _reducer(metadata: typing.Iterable[Any], annotation: Any) -> Reducer | None:
@@ -433,13 +437,20 @@ def _lazy_class(kind: type) -> type:
             fields.pop("_load", None)
         return get(self, name)
 
+    def written(write: Callable[..., None]) -> Callable[..., None]:
+        def change(self: Any, name: str, *value: Any) -> None:
+            write(self, name, *value)  # first: a frozen dataclass refuses, and its field stays to be made
+            object.__getattribute__(self, "__dict__").get("_pending", set()).discard(name)
+
+        return change
+
     namespace = {
         "__getattribute__": getattribute,
+        "__setattr__": written(kind.__setattr__),
+        "__delattr__": written(kind.__delattr__),
         "__module__": kind.__module__,
         "__qualname__": kind.__qualname__,
         "__doc__": kind.__doc__,
-        "__eq__": lambda self, other: isinstance(other, kind) and vars(self) == vars(other),
-        "__hash__": None,
         "__class__": property(lambda self: kind),
         "__reduce_ex__": lambda self, protocol: (_plain, (kind, dict(vars(self)))),
     }
@@ -454,6 +465,8 @@ def _lazy(kind: type, values: dict[str, Any], load: Callable[[str, Any], Any]) -
         object.__setattr__(made, "__pydantic_fields_set__", set(values))
         object.__setattr__(made, "__pydantic_extra__", None)
         object.__setattr__(made, "__pydantic_private__", None)
+        if kind.__private_attributes__:
+            made.model_post_init(None)  # where pydantic makes them
     return made
 
 

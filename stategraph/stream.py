@@ -7,14 +7,14 @@ from collections import deque
 from collections.abc import AsyncGenerator, AsyncIterator
 from typing import Any
 
-from stategraph.checkpoint import Checkpointer, Log
+from stategraph.checkpoint import Checkpoint, Checkpointer, Log
 from stategraph.engine import Engine
 from stategraph.errors import UnknownRun
 from stategraph.events import ACTS, Cursor, Event, Token
 from stategraph.run import Run, fold
 from stategraph.story import tell
 
-__all__ = ["EventBuffer", "read_events", "stream_events"]
+__all__ = ["EventBuffer", "closing", "read_events", "stream_events"]
 
 #: How many events wait for a reader that is slower than its run; after that it reads from the log.
 LIMIT = 1000
@@ -68,8 +68,28 @@ class EventBuffer:
             self._waiter = None
 
 
-async def stream_events(engine: Engine, buffer: EventBuffer) -> AsyncGenerator[Event, None]:
-    """Run the engine as a task of its own and yield what it tells; closing the generator stops and releases the run."""
+class closing:  # reads as what it does, like contextlib's
+    """Close an async generator at the end of the block, whatever ends it."""
+
+    def __init__(self, events: AsyncGenerator[Event, None]) -> None:
+        self._events = events
+
+    async def __aenter__(self) -> AsyncGenerator[Event, None]:
+        return self._events
+
+    async def __aexit__(self, *_: object) -> None:
+        await self._events.aclose()
+
+
+async def stream_events(
+    engine: Engine, buffer: EventBuffer, start: Checkpoint | None = None
+) -> AsyncGenerator[Event, None]:
+    """Run the engine as a task of its own and yield what it tells; closing the generator stops and releases the run.
+
+    `start` is a new run's first row, which is told first.
+    """
+    for event in tell(engine.run, start) if start else ():
+        buffer.put(event)
     cursor = Cursor(engine.run.seq, LIMIT)
     task = asyncio.create_task(engine.drive())
     task.add_done_callback(buffer.wake)

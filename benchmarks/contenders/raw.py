@@ -100,11 +100,14 @@ def resume(connection: sqlite3.Connection, job: Job, watch: Stopwatch) -> None:
     for run in range(job.runs):
         step, body = connection.execute("SELECT step, body FROM folded WHERE run = ?", (run,)).fetchone()
         state = json.loads(body)
-        for step, body in connection.execute("SELECT step, body FROM steps WHERE run = ? AND step > ?", (run, step)):
+        later = connection.execute(
+            "SELECT body FROM steps WHERE run = ? AND step > ? ORDER BY step", (run, step)
+        ).fetchall()
+        for (body,) in later:
             take(state, json.loads(body)[1])
         keep = keeper(connection, run)
-        keep(step + 1, "", {"decision": "approved"})
+        keep(job.steps + 1, "", {"decision": "approved"})
         delta = task.nodes[task.gate](state)
         take(state, delta)
-        keep(step + 2, task.gate, delta)
+        keep(job.steps + 2, task.gate, delta)
         watch.lap()

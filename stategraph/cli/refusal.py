@@ -6,7 +6,6 @@ from collections.abc import Callable
 
 from stategraph.cli.text import moment
 from stategraph.errors import (
-    CheckpointerError,
     CorruptCheckpoint,
     DecisionRefused,
     GraphChangedError,
@@ -15,12 +14,11 @@ from stategraph.errors import (
     RunExists,
     RunNotClaimable,
     StateGraphError,
-    StepBudgetExhausted,
     StoreForeign,
     UnknownRun,
 )
 
-__all__ = ["CODES", "DONE", "FAILED", "INTERRUPTED", "PENDING", "REJECTED", "USAGE", "Refused", "refusal"]
+__all__ = ["CODES", "DONE", "FAILED", "INTERRUPTED", "PENDING", "TERMINATED", "USAGE", "Refused", "refusal"]
 
 DONE, FAILED, USAGE, PENDING, REJECTED = 0, 1, 2, 3, 4
 #: Ctrl-C, and SIGTERM: 128 and the signal's number, as shells have it.
@@ -53,7 +51,7 @@ def _code(error: Exception) -> int:
     if isinstance(error, DecisionRefused):  # a ValueError to Python, but well typed: somebody else was faster
         return FAILED
     mistyped = (StoreForeign, UnknownRun, GraphChangedError, ValueError, LookupError)
-    return USAGE if isinstance(error, mistyped) and _expected(error) else FAILED
+    return USAGE if _told(error) and isinstance(error, mistyped) else FAILED
 
 
 def _sentence(error: Exception, command: Command) -> str:
@@ -80,7 +78,7 @@ def _sentence(error: Exception, command: Command) -> str:
             return f"the graph cannot be walked: {'; '.join(error.faults)}"
         case CorruptCheckpoint():
             return f"{error}; check the whole store with: {command('doctor')}"
-        case StepBudgetExhausted() | CheckpointerError() | StateGraphError() | ValueError() | LookupError() | OSError():
+        case _ if _told(error):
             return str(error)
         case _:
             return f"unexpected {type(error).__name__}: {error}; type it again with --traceback and report what it shows"
@@ -94,6 +92,6 @@ def _refused(error: DecisionRefused) -> str:
     return f"{where}: already {error.decision} by {error.by} at {moment(error.at_ms)}"
 
 
-def _expected(error: Exception) -> bool:
-    """Whether somebody wrote the message for people: ours are, a bare ValueError of Python's is only told as it is."""
-    return isinstance(error, StateGraphError) or type(error) in (ValueError, LookupError)
+def _told(error: Exception) -> bool:
+    """Whether its message was written to be read alone: ours are, Python's own (`KeyError: 'x'`) are not."""
+    return isinstance(error, (StateGraphError, OSError)) or type(error) in (ValueError, LookupError)

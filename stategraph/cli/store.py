@@ -1,0 +1,72 @@
+"""The store that a command works on: chosen by flag, environment, project or default, and never shown with a password."""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+
+from stategraph.checkpoint import Checkpointer
+from stategraph.cli.refusal import Refused
+from stategraph.url import open_checkpointer
+
+__all__ = ["DEFAULT", "VARIABLE", "open_store", "redacted", "sqlite_file", "without_secrets"]
+
+#: The environment variable that names the store.
+VARIABLE = "STATEGRAPH_STORE"
+DEFAULT = "sqlite:runs.db"
+
+
+def open_store(url: str, *, new: bool) -> Checkpointer:
+    """The store behind a URL. Unless it may be a `new` one a SQLite file must be there: a typo must not make an empty one."""
+    file = sqlite_file(url)
+    if file is not None:
+        _check_file(file, url, new)
+    try:
+        return open_checkpointer(url)
+    except ValueError as error:
+        raise Refused(f"the store {redacted(url)!r} cannot be opened: {without_secrets(str(error), url)}") from None
+
+
+def sqlite_file(url: str) -> Path | None:
+    """The file of a SQLite URL; None for any other store."""
+    rest = url.removeprefix("sqlite:")
+    return None if rest in (url, "", ":memory:") or rest.startswith("//") else Path(rest)
+
+
+def _check_file(file: Path, url: str, new: bool) -> None:
+    if os.path.isdir(file):
+        raise Refused(f"the store {url!r} is a folder; name a file in it: --store {url.rstrip('/')}/runs.db")
+    if not os.path.isdir(file.parent):
+        raise Refused(f"there is no folder {str(file.parent)!r} for the store {url!r}; make it, or name another with --store")
+    if not new and not os.path.exists(file):
+        raise Refused(f"there is no store {url!r} yet; name yours with --store URL, or start a run with: stategraph run FILE")
+
+
+# -- passwords
+
+
+_QUERY = re.compile(r"((?:password|passwd|pwd|secret|token|key)\s*=\s*)([^&\s'\"]+|'[^']*')", re.IGNORECASE)
+
+
+def redacted(url: str) -> str:
+    """The URL without what may be a password, however malformed it is: all between the scheme and the last `@`."""
+    if url.startswith(("sqlite:", "memory:")):
+        return url
+    before, at, after = url.rpartition("@")
+    if at:
+        scheme, _, _ = before.partition(":")
+        named = re.fullmatch(r"[a-zA-Z][a-zA-Z0-9+.-]*", scheme) and ":" in before
+        url = f"{scheme if named else ''}{':' if named else ''}***@{after}"
+    return _QUERY.sub(r"\1***", url)
+
+
+def without_secrets(text: str, url: str) -> str:
+    """A message of somebody else's, without the password of the URL that it is about."""
+    text = text.replace(url, redacted(url))
+    before = url.rpartition("@")[0]
+    secrets = [before.partition(":")[2].lstrip("/"), before.rpartition(":")[2]] if before else []
+    secrets += [found[1] for found in _QUERY.findall(url)]
+    for secret in sorted(filter(None, secrets), key=len, reverse=True):
+        text = text.replace(secret, "***")
+    return text

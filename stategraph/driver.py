@@ -1,0 +1,190 @@
+"""Starting and taking over runs: what has to hold before an engine drives one, and the lease that lets it."""
+
+from __future__ import annotations
+
+import os
+import socket
+import time
+import uuid
+from collections.abc import AsyncGenerator, Callable, Mapping
+from typing import Any, TypeAlias
+
+from stategraph.checkpoint import ENDED, Checkpoint, Checkpointer, Head, Log, Status, check_run_id, dump_openings
+from stategraph.deciding import operating_user
+from stategraph.encoding import encode
+from stategraph.engine import Engine, approval
+from stategraph.errors import GraphChangedError, LeaseHeld, RunExists, RunNotClaimable, UnknownRun, did_you_mean
+from stategraph.events import Cursor, Event
+from stategraph.patch import DELETE, Patch, applied
+from stategraph.plan import END, Plan
+from stategraph.run import Run, fold, fold_log
+from stategraph.state import Schema
+from stategraph.stream import EventBuffer, closing, read_events, stream_events
+
+__all__ = ["Driver", "Migration", "new_run_id"]
+
+#: Stored values of the old version -> what it changes of them.
+Migration: TypeAlias = Callable[[dict[str, Any]], Mapping[str, Any]]
+
+
+class Driver:
+    """Brings runs of one plan and one store under way; each call is on its own."""
+
+    def __init__(
+        self, plan: Plan, checkpointer: Checkpointer, lease_ms: int, migrations: Mapping[str, Migration]
+    ) -> None:
+        self.plan = plan
+        self.checkpointer = checkpointer
+        self._lease_ms = lease_ms
+        self._migrations = migrations
+
+    async def start(
+        self, state: object, run_id: str | None, told: Callable[[Event], None]
+    ) -> tuple[Engine, Checkpoint]:
+        """Store row 0 of a new run; the engine that holds its lease, and the row."""
+        plan, store = self.plan, self.checkpointer
+        run_id = check_run_id(run_id) if run_id is not None else new_run_id()
+        values = plan.schema.start(state)
+        body = encode(
+            {
+                "graph": plan.name,
+                "version": plan.version,
+                "fingerprint": plan.fingerprint,
+                "max_steps": plan.max_steps,
+                "set": values,
+                "at": plan.entry,
+            }
+        )
+        gate = plan.gates.get(plan.entry)
+        opens = dump_openings([approval(gate, run_id, "", 0, values, store.clock.now())] if gate else [])
+        status: Status = "pending" if opens else "running"
+        lease = await store.create(
+            run_id,
+            graph=plan.name,
+            fingerprint=plan.fingerprint,
+            creator=operating_user(),
+            body=body,
+            status=status,
+            opens=opens,
+            owner=_owner(),
+            lease_ms=self._lease_ms,
+        )
+        if lease is None:
+            head = await store.head(run_id)
+            raise RunExists(run_id, head.status if head else None)
+        row = Checkpoint(run_id, 0, "start", status, body, store.clock.now(), opens=opens)
+        return Engine(plan, store, fold(run_id, [row]), lease, self._lease_ms, told, (0, len(body))), row
+
+    async def go_on(self, run_id: str) -> AsyncGenerator[Event, None]:
+        """Claim a run, drive it and tell what follows."""
+        store = self.checkpointer
+        lease = await store.claim(run_id, _owner(), self._lease_ms)
+        if lease is None:
+            raise await self.refusal(run_id)
+        buffer = EventBuffer()
+        try:
+            log = await self.load(run_id)
+            run = fold_log(log)
+            self.must_fit(run)
+            engine = Engine(self.plan, store, run, lease, self._lease_ms, buffer.put, _weight(log))
+            if run.version != self.plan.version:
+                await engine.migrate(self.plan.version, self._migrated(run))
+        except BaseException:
+            await store.release(lease)
+            raise
+        async with closing(stream_events(engine, buffer)) as events:
+            async for event in events:
+                yield event
+
+    async def fitting(self, run_id: str) -> Run:
+        """The run as it is now, boundaries whose time has come expired, if this graph can take it on."""
+        run = await self._expired(fold_log(await self.load(run_id)))
+        if not run.ended:
+            self.must_fit(run)
+        return run
+
+    async def load(self, run_id: str, until: int | None = None) -> Log:
+        """The run's log, or `UnknownRun`."""
+        log = await self.checkpointer.load(check_run_id(run_id), until=until)
+        if log is None:
+            raise UnknownRun(run_id)
+        return log
+
+    async def ending(self, run_id: str, after: int) -> list[Event]:
+        """What the rows after a seq tell, but for the acts: how a run ended."""
+        cursor = Cursor(after, 1 << 30) if after >= 0 else None
+        return [event async for event in read_events(self.checkpointer, run_id, after=cursor, acts=False)]
+
+    async def refusal(self, run_id: str) -> RunNotClaimable:
+        """Why a run cannot be driven now, and the way out."""
+        log = await self.load(run_id)
+        run, head = fold_log(log), log.head
+        if head.status == "running":
+            return LeaseHeld(run_id, head.owner, head.lease_until)
+        return RunNotClaimable(run_id, head.status, _way_out(run, head))
+
+    def must_fit(self, run: Run) -> None:
+        """Raise `GraphChangedError` where the run stands on something that this graph does not have."""
+        plan = self.plan
+        reasons = [] if run.graph == plan.name else [f"it is a run of graph {run.graph!r}, and this is {plan.name!r}"]
+        reasons += [
+            f"it stands at {name!r} ({position.phase}), which this graph does not have"
+            f"{did_you_mean(name, plan.nodes)}; its nodes are {', '.join(map(repr, plan.nodes))}"
+            for position in run.positions.values()
+            for name in (position.node, position.target)
+            if name is not None and name not in plan.nodes and name != END
+        ]
+        if plan.schema.kind is not None:
+            values = run.state if run.version == plan.version else applied(run.state, self._migrated(run))
+            reasons += plan.schema.misfits(values)
+        if reasons:
+            raise GraphChangedError(run.run_id, reasons)
+
+    def _migrated(self, run: Run) -> Patch:
+        """What the registered migrations, from the run's version on, change of its stored state."""
+        versions = list(self._migrations)
+        if run.version not in versions:
+            return {}
+        values = dict(Schema().view(run.state))
+        patch: Patch = {}
+        for version in versions[versions.index(run.version) :]:
+            for key, value in self._migrations[version](dict(values)).items():
+                patch[key] = ("delete", None) if value is DELETE else ("set", value)
+            values = applied(values, patch)
+        return patch
+
+    async def _expired(self, run: Run) -> Run:
+        now = self.checkpointer.clock.now()
+        due = [b for b in run.boundaries.values() if b.opening.expires_at is not None and b.opening.expires_at <= now]
+        if run.status != "pending" or not due:
+            return run
+        for boundary in due:
+            await self.checkpointer.expire(run.run_id, boundary.short_id, body=boundary.decided_body())
+        return fold_log(await self.load(run.run_id))
+
+
+def new_run_id() -> str:
+    """A UUIDv7 (RFC 9562): sorts by time."""
+    value = (time.time_ns() // 1_000_000 << 80) | (uuid.uuid4().int & ((1 << 80) - 1))
+    value = value & ~(0xF << 76) | (0x7 << 76)
+    return str(uuid.UUID(int=value & ~(0x3 << 62) | (0x2 << 62)))
+
+
+def _owner() -> str:
+    return f"{socket.gethostname()}:{os.getpid()}:{uuid.uuid4().hex[:8]}"
+
+
+def _weight(log: Log) -> tuple[int, int]:
+    """Bytes of the patches since the last snapshot, and of that snapshot (or of the start)."""
+    rows = log.checkpoints if log.snapshot else log.checkpoints[1:]
+    return sum(len(row.body) for row in rows), len(log.snapshot[1] if log.snapshot else log.checkpoints[0].body)
+
+
+def _way_out(run: Run, head: Head) -> str:
+    if head.status == "pending":
+        return f"it waits for a decision of {', '.join(f'{b.id} ({b.opening.node})' for b in run.waiting())}"
+    if head.status == "failed":
+        return f"retry it ({run.error})"
+    if head.status in ENDED:
+        return "nothing is left to do"
+    return "it has not failed and nobody drives it; resume it"
