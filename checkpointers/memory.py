@@ -5,7 +5,6 @@ from __future__ import annotations
 from bisect import bisect_left, insort
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from hashlib import blake2b
 from heapq import nsmallest
 from itertools import count, islice
 from threading import Lock
@@ -32,9 +31,11 @@ from stategraph.checkpoint import (
     Verdict,
     Written,
     check_run_id,
+    check_secret,
     digest,
     load_openings,
     seal,
+    snapshot_digest,
     verified,
 )
 from stategraph.clock import Clock, SystemClock
@@ -189,7 +190,7 @@ class MemoryCheckpointer(Checkpointer):
 
     def __init__(self, *, clock: Clock | None = None, secret: bytes = b"") -> None:
         self.clock = clock or SystemClock()
-        self._secret = secret
+        self._secret = check_secret(secret)
         self._lock = Lock()
         self._closed = False
         self._numbers = count()
@@ -361,7 +362,7 @@ class MemoryCheckpointer(Checkpointer):
     def _keep_snapshot(self, run: _Run, seen: int, body: bytes) -> None:
         """The fold at `seen`, if the log has that row and no later fold is known."""
         if 0 <= seen <= run.seq and (run.snapshot is None or run.snapshot[0] <= seen):
-            run.snapshot = seen, body, self._snapshot_digest(run.run_id, seen, body)
+            run.snapshot = seen, body, snapshot_digest(self._secret, run.run_id, seen, body)
 
     # -- people's rows, and the clock's
 
@@ -758,13 +759,9 @@ class MemoryCheckpointer(Checkpointer):
         if run.snapshot is None or run.snapshot[0] > last:
             return None
         seq, body, stored = run.snapshot
-        if self._snapshot_digest(run.run_id, seq, body) != stored:
+        if snapshot_digest(self._secret, run.run_id, seq, body) != stored:
             raise CorruptCheckpoint(run.run_id, seq, "its snapshot's digest does not match its content")
         return seq, body
-
-    def _snapshot_digest(self, run_id: str, seq: int, body: bytes) -> bytes:
-        sealed = blake2b(run_id.encode() + b"\n" + body, digest_size=16, key=self._secret).digest()
-        return digest(sealed, seq, "snapshot")
 
 
 def _is_name(text: str) -> bool:

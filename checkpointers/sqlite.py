@@ -14,7 +14,6 @@ import time
 import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from hashlib import blake2b
 from types import TracebackType
 from typing import Any, Concatenate, Literal, ParamSpec, Self, TypeVar, cast
 
@@ -37,9 +36,11 @@ from stategraph.checkpoint import (
     Verdict,
     Written,
     check_run_id,
+    check_secret,
     digest,
     load_openings,
     seal,
+    snapshot_digest,
     verified,
 )
 from stategraph.clock import Clock, SystemClock
@@ -89,7 +90,7 @@ class SqliteCheckpointer:
         self.durable = self.path != ":memory:"
         self._relaxed = durability == "relaxed"
         self._timeout = timeout
-        self._secret = secret
+        self._secret = check_secret(secret)
         self._connection: aiosqlite.Connection | None = None
         self._closed = False
         self._process = 0
@@ -729,12 +730,7 @@ class _Database(sqlite3.Connection):
         )  # fmt: skip
 
     def _keep_snapshot(self, rid: int, run_id: str, seq: int, body: bytes) -> None:
-        super().execute(verbs.KEEP_SNAPSHOT, (rid, seq, body, self._snapshot_digest(run_id, seq, body)))
-
-    def _snapshot_digest(self, run_id: str, seq: int, body: bytes) -> bytes:
-        return digest(
-            blake2b(run_id.encode() + b"\n" + body, digest_size=16, key=self.secret).digest(), seq, "snapshot"
-        )
+        super().execute(verbs.KEEP_SNAPSHOT, (rid, seq, body, snapshot_digest(self.secret, run_id, seq, body)))
 
     # -- reading
 
@@ -789,7 +785,7 @@ class _Database(sqlite3.Connection):
         if row is None:
             return None
         seq, body, stored = row
-        if self._snapshot_digest(run_id, seq, body) != stored:
+        if snapshot_digest(self.secret, run_id, seq, body) != stored:
             raise CorruptCheckpoint(run_id, seq, "its snapshot's digest does not match its content")
         return seq, body
 

@@ -10,7 +10,6 @@ import json
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from hashlib import blake2b, sha256
 from types import TracebackType
 from typing import Any, Literal, Protocol, Self, TypeAlias
@@ -39,8 +38,10 @@ __all__ = [
     "Verdict",
     "Written",
     "check_run_id",
+    "check_secret",
     "digest",
     "seal",
+    "snapshot_digest",
     "verified",
 ]
 
@@ -154,10 +155,13 @@ class Checkpoint:
     actor: str | None = None
     act: str | None = None
 
-    @cached_property
+    @property
     def content(self) -> dict[str, Any]:
         """The body, decoded once; whoever keeps a part of it copies it."""
-        return decode(self.body) if self.body else {}
+        content: dict[str, Any] | None = self.__dict__.get("_content")
+        if content is None:  # not a cached_property: before Python 3.12 it takes a lock
+            content = self.__dict__["_content"] = decode(self.body) if self.body else {}
+        return content
 
     @property
     def node(self) -> str | None:
@@ -461,6 +465,18 @@ def seal(
 def digest(sealed: bytes, seq: int, status: str) -> bytes:
     """The 16 bytes stored with a row: what only the store knows is added last. The seal itself is not stored."""
     return sha256(b"%b%d:%b" % (sealed, seq, status.encode())).digest()[:16]
+
+
+def check_secret(secret: bytes) -> bytes:
+    """The key of the digests, or a `ValueError`."""
+    if len(secret) > 64:
+        raise ValueError(f"secret has {len(secret)} bytes; BLAKE2b takes at most 64")
+    return secret
+
+
+def snapshot_digest(secret: bytes, run_id: str, seq: int, body: bytes) -> bytes:
+    """The 16 bytes stored with a snapshot."""
+    return digest(blake2b(run_id.encode() + b"\n" + body, digest_size=16, key=secret).digest(), seq, "snapshot")
 
 
 def verified(secret: bytes, row: Checkpoint, stored: bytes) -> Checkpoint:

@@ -13,6 +13,8 @@ from stategraph.patch import Patch, dump
 
 __all__ = ["check_verdict", "decide", "operating_user"]
 
+_ALL = 1 << 31
+
 
 def operating_user() -> str:
     """The operating system's user: who acts, unless `by=` says otherwise."""
@@ -81,6 +83,11 @@ async def decide(
         roles=roles,
     )
     if written is None:
+        first = await _first_answer(
+            checkpointer, run_id, act, boundary, verdict
+        )  # a repeated click, at the same moment
+        if first is not None:
+            return first
         raise await _refusal(checkpointer, run_id, shown, actor, act, digest or shown.digest, roles)
     return Decision(verdict, actor, written.at_ms, act, note)
 
@@ -104,25 +111,23 @@ async def _first_answer(
 
 async def _boundary(checkpointer: Checkpointer, run_id: str, boundary: str | None) -> Boundary:
     """The boundary that is meant; without a name the only open one."""
-    all_of_run = await checkpointer.boundaries(run_id)
-    if boundary is not None:
-        wanted = boundary if ":" in boundary else f"{run_id}:{boundary}"
-        for candidate in all_of_run:
-            if candidate.id == wanted:
-                return candidate
+    waiting = [b for b in await checkpointer.boundaries(run_id, state="open") if b.kind != "timer"]
+    if boundary is None and len(waiting) == 1:
+        return waiting[0]
+    wanted = boundary if boundary is None or ":" in boundary else f"{run_id}:{boundary}"
+    known = [*waiting, *await checkpointer.boundaries(run_id, limit=_ALL)]
+    found = next((b for b in known if b.id == wanted), None)
+    if found is not None:
+        return found
     head = await checkpointer.head(run_id)
     if head is None:
         raise UnknownRun(run_id)
-    waiting = [b for b in all_of_run if b.state == "open" and b.kind != "timer"]
+    names = ", ".join(f"{b.id} ({b.node})" for b in waiting) or "none"
     if boundary is not None:
-        known = ", ".join(b.id for b in waiting) or "none"
-        raise DecisionRefused(run_id, boundary, f"run {run_id!r} has no such boundary; open: {known}")
-    if len(waiting) == 1:
-        return waiting[0]
+        raise DecisionRefused(run_id, boundary, f"run {run_id!r} has no such boundary; open: {names}")
     if waiting:
-        names = ", ".join(f"{b.id} ({b.node})" for b in waiting)
         raise DecisionRefused(run_id, None, f"{len(waiting)} boundaries are open; name one: {names}")
-    closed = [b for b in all_of_run if b.decided is not None and b.kind != "timer"]
+    closed = [b for b in known if b.decided is not None and b.kind != "timer"]
     if closed:
         refuse_closed(closed[-1])
     raise DecisionRefused(run_id, None, f"no boundary is open; the run is {head.status}")

@@ -14,6 +14,7 @@ from stategraph.context import Context, effect_key, running_context
 from stategraph.encoding import check_json, decode, encode
 from stategraph.errors import CheckpointerError, DeltaError, LeaseLost, StateError, shortened
 from stategraph.events import Custom, Event, NodeStart, Token
+from stategraph.isolation import lend
 from stategraph.node import Node
 from stategraph.patch import DELETE
 from stategraph.run import Position, Run
@@ -92,7 +93,9 @@ class Execution:
 
     async def _call(self) -> Any:
         node, view = self.node, self.schema.view(self.driver.run.state)
+        taken_back = lend(view)
         arguments = (view, self.context) if node.takes_context else (view,)
+        del view
         token = running_context.set(self.context)
         try:
             if node.blocking:
@@ -106,6 +109,8 @@ class Execution:
                 return await returned
         finally:
             running_context.reset(token)
+            del arguments
+            taken_back()
 
     async def _call_in_thread(self, arguments: tuple[Any, ...]) -> Any:
         """A thread cannot be stopped: a cancelled driver waits for it, one whose node is out of time leaves it behind."""

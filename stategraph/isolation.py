@@ -6,10 +6,12 @@ Measured beside `copy.deepcopy` in docs/why.md. What a node or a router does to 
 from __future__ import annotations
 
 import copy
+import weakref
 from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from typing import Any
 
-__all__ = ["AgentState", "IsolatedState", "copied"]
+__all__ = ["AgentState", "IsolatedState", "copied", "lend"]
 
 _SCALARS = frozenset({str, int, float, bool, type(None)})
 _MISSING = object()
@@ -27,6 +29,23 @@ def copied(value: Any) -> Any:
             return value.copy()
         return {key: copied(item) for key, item in value.items()}
     return copy.deepcopy(value)
+
+
+def lend(view: Any) -> Callable[[], None]:
+    """What to call when user code is done with a view: what it has not made yet is made, if somebody keeps it."""
+    try:
+        return partial(_take_back, weakref.ref(view))
+    except TypeError:  # a whole instance, with nothing left to make
+        return _nothing
+
+
+def _take_back(lent: weakref.ref[Any]) -> None:
+    view = lent()
+    if view is not None:  # the lists behind it are about to grow
+        view.values() if isinstance(view, dict) else vars(view)
+
+
+def _nothing() -> None: ...
 
 
 class AgentState(dict[str, Any]):

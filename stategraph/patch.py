@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Literal, TypeAlias
 
-__all__ = ["DELETE", "Patch", "applied", "apply", "changes", "dump", "load"]
+__all__ = ["DELETE", "Patch", "applied", "apply", "apply_stored", "changes", "dump"]
 
 
 class _Delete:
@@ -36,7 +36,8 @@ DELETE = _Delete()
 Operation: TypeAlias = Literal["set", "append", "merge", "delete"]
 Patch: TypeAlias = dict[str, tuple[Operation, Any]]
 
-_OPERATIONS: tuple[Operation, ...] = ("set", "append", "merge")
+_WRITES: tuple[Operation, ...] = ("set", "append", "merge")
+_NOTHING: Mapping[str, Any] = {}
 
 
 def apply(values: dict[str, Any], patch: Patch) -> None:
@@ -50,6 +51,18 @@ def apply(values: dict[str, Any], patch: Patch) -> None:
             values.setdefault(key, {}).update(value)
         else:
             values.pop(key, None)
+
+
+def apply_stored(values: dict[str, Any], grouped: Mapping[str, Any]) -> None:
+    """`apply` for a patch in its stored form, as it stands in a checkpoint's body."""
+    if "set" in grouped:
+        values.update(grouped["set"])
+    for key, items in grouped.get("append", _NOTHING).items():
+        values.setdefault(key, []).extend(items)
+    for key, items in grouped.get("merge", _NOTHING).items():
+        values.setdefault(key, {}).update(items)
+    for key in grouped.get("delete", ()):
+        values.pop(key, None)
 
 
 def applied(values: Mapping[str, Any], patch: Patch) -> dict[str, Any]:
@@ -76,17 +89,11 @@ def dump(patch: Patch) -> dict[str, Any]:
     return grouped
 
 
-def load(grouped: Mapping[str, Any]) -> Patch:
-    """The patch in a stored body; keys of the body that are no operation are left alone."""
-    patch: Patch = {}
-    for operation in _OPERATIONS:
-        for key, value in grouped.get(operation, {}).items():
-            patch[key] = (operation, value)
-    for key in grouped.get("delete", ()):
-        patch[key] = ("delete", None)
-    return patch
-
-
-def changes(patch: Patch) -> dict[str, Any]:
-    """What a reader of events is shown: each written key with what was written to it, None where it was removed."""
-    return {key: value for key, (_, value) in patch.items()}
+def changes(grouped: Mapping[str, Any]) -> dict[str, Any]:
+    """What a reader is shown of a stored patch: each key with what was written to it, None where it was removed."""
+    changed: dict[str, Any] = {}
+    for operation in _WRITES:
+        if operation in grouped:
+            changed.update(grouped[operation])
+    changed.update(dict.fromkeys(grouped.get("delete", ())))
+    return changed

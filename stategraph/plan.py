@@ -9,6 +9,7 @@ from typing import Any, Literal
 from stategraph.encoding import digest_of
 from stategraph.errors import GraphError, RouteError, did_you_mean
 from stategraph.gate import Gate
+from stategraph.isolation import lend
 from stategraph.node import Node
 from stategraph.patch import Patch
 from stategraph.router import Router
@@ -83,7 +84,13 @@ class Plan:
         router = self.routers.get(source)
         if router is None:
             return self._targets.get(source, END)
-        answer = router.function(self.schema.view(values, patch))
+        view = self.schema.view(values, patch)
+        taken_back = lend(view)
+        try:
+            answer = router.function(view)
+        finally:
+            del view
+            taken_back()
         answers = self.answers(source)
         target = answers.get(answer) if isinstance(answer, str) else None
         if target is None:

@@ -166,13 +166,13 @@ class Run:
             self._restore(copied(body["fold"]))
             self.seq = -1
         else:
-            patch.apply(self.state, patch.load(body))
+            patch.apply_stored(self.state, body)
             self.positions[""] = Position("", body["at"], "ready")
 
     def _node(self, row: Checkpoint) -> None:
         body = row.content
         position = self._visit(row, "ready")
-        patch.apply(self.state, patch.load(body))
+        patch.apply_stored(self.state, body)
         self.steps += 1
         self.usage["active_ms"] += body["ms"]
         if body.get("phase") == "route":
@@ -204,7 +204,7 @@ class Run:
     def _settled(self, row: Checkpoint) -> None:
         body = row.content
         if "version" in body:  # a migration: the state and the graph it now belongs to
-            patch.apply(self.state, patch.load(body))
+            patch.apply_stored(self.state, body)
             self.version, self.fingerprint = body["version"], body["fingerprint"]
 
     def _decision(self, row: Checkpoint) -> None:
@@ -221,7 +221,7 @@ class Run:
             )
             self.error = None
         elif row.decision == "approved":
-            patch.apply(self.state, patch.load(row.content.get("edit", {})))
+            patch.apply_stored(self.state, row.content.get("edit", {}))
             approved = boundary.id if opening.kind == "approval" else position.approved
             self.positions[position.path] = replace(released, approved=approved)
         elif opening.kind == "in_doubt":
@@ -241,7 +241,7 @@ class Run:
 
     def _retry(self, row: Checkpoint) -> None:
         body = row.content
-        patch.apply(self.state, patch.load(body))
+        patch.apply_stored(self.state, body)
         self.max_steps = body.get("max_steps", self.max_steps)
         self.error = None
         for path, position in self.positions.items():

@@ -85,7 +85,7 @@ class _Story:
     def node(self) -> None:
         self.started()
         body = self.row.content
-        self.add(StateUpdate, body["node"], {"delta": copied(patch.changes(patch.load(body)))})
+        self.add(StateUpdate, body["node"], {"delta": copied(patch.changes(body))})
 
     def failed(self) -> None:
         body = self.row.content
@@ -108,7 +108,7 @@ class _Story:
             "decision": self.row.decision,
             "by": self.row.actor,
             "note": body.get("note"),
-            "edit": copied(patch.changes(patch.load(body.get("edit", {})))),
+            "edit": copied(patch.changes(body.get("edit", {}))),
         }
         self.add(Decided, body.get("node") or self.place(), payload)
 

@@ -133,7 +133,9 @@ def compare(expected: str, printed: str, place: str) -> None:
 
 @pytest.mark.parametrize("page", PAGES, ids=by_name)
 def test_a_block_says_what_it_is(page: Path) -> None:
-    unknown = [f"{block.line}: {block.language or 'nothing'}" for block in blocks(page) if block.language not in RUN | SHOWN]
+    unknown = [
+        f"{block.line}: {block.language or 'nothing'}" for block in blocks(page) if block.language not in RUN | SHOWN
+    ]
     assert not unknown
 
 

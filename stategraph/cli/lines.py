@@ -36,9 +36,11 @@ _TYPE, _NODE, _LONGEST_NODE = 16, 12, 28
 class Lines:
     """Prints a line an event, then how the run stands and what to type next."""
 
-    def __init__(self, session: Session, nodes: Iterable[str] = (), *, cursors: bool = False) -> None:
+    def __init__(self, session: Session, graph: str, nodes: Iterable[str] = (), *, cursors: bool = False) -> None:
         self._session = session
+        self._graph = graph
         self._cursors = cursors
+        self._headed = False
         widest = max((len(within(node, _LONGEST_NODE)) for node in nodes), default=0)
         self._node_width = max(_NODE, widest)
         #: Pieces of text that a node tells, and which node: one line when it goes on to something else.
@@ -51,12 +53,9 @@ class Lines:
     def __exit__(self, *_: object) -> None:
         self._flush()
 
-    def opened(self, run_id: str, graph: str) -> None:
-        """Say which run follows."""
-        self._session.line(f"run {run_id} of {within(graph, 60)}")
-
     def told(self, event: Event) -> None:
         """Print the event."""
+        self._head(event.run_id)
         if isinstance(event, Token):
             self._tokens.append(str(event.payload.get("text", "")))
             self._teller = event.node_name
@@ -68,6 +67,7 @@ class Lines:
     def closed(self, standing: Standing) -> None:
         """Print how the run stands, and what can be done now."""
         terminal, run = self._session.terminal, standing.run
+        self._head(run.run_id)
         words = standing.headline()
         status = terminal.paint(run.status, TONES[run.status]) + words.removeprefix(run.status)
         self._session.line(status)
@@ -78,6 +78,12 @@ class Lines:
         else:
             for what, command in standing.steps(self._session):
                 self._session.line(f"{what}: {command}")
+
+    def _head(self, run_id: str) -> None:
+        """Say once which run it is."""
+        if not self._headed:
+            self._headed = True
+            self._session.line(f"run {run_id} of {within(self._graph, 60)}")
 
     def _flush(self) -> None:
         if self._tokens:

@@ -141,10 +141,6 @@ class Live:
         self._display.stop()
         self.lines.__exit__()
 
-    def opened(self, run_id: str, graph: str) -> None:
-        """Say which run follows."""
-        self.lines.opened(run_id, graph)
-
     def told(self, event: Event) -> None:
         """Print the event's line, and move its node on the board."""
         self.board.told(event)

@@ -21,9 +21,6 @@ class Records:
     def __exit__(self, *_: object) -> None:
         """Nothing is held back."""
 
-    def opened(self, run_id: str, graph: str) -> None:
-        """Every event has the run's id."""
-
     def told(self, event: Event) -> None:
         """Print the event."""
         self._session.record(event.model_dump(mode="json"))

@@ -60,6 +60,8 @@ class Session:
         typed = ["stategraph", verb, *words]
         if self.file is not None and verb in _NEEDS_GRAPH and not self._settled(self.file):
             typed += ["--file", self.file]
+        elif verb in _NEEDS_GRAPH and not self.settings.workflows:
+            typed += ["--file", "FILE"]
         if self.store is not None:
             typed += ["--store", redacted(self.store)]
         return shlex.join(typed)
@@ -70,6 +72,11 @@ class Session:
     def record(self, content: Any) -> None:
         """Print one JSON object as a line of ASCII."""
         self.terminal.line(json.dumps(content, separators=(",", ":")))
+
+    def show_traceback(self, error: BaseException) -> None:
+        """Print where an error comes from, if that was asked for."""
+        if self.traceback:
+            tracebacks.print_exception(error.__cause__ if isinstance(error, Refused) and error.__cause__ else error)
 
     def _settled(self, file: str) -> bool:
         """Whether the project's settings name the file: then nobody has to."""
@@ -111,9 +118,7 @@ async def _until_terminated(work: Work, session: Session) -> int:
 def tell_refusal(error: Exception, session: Session) -> int:
     """Print the error's sentence to standard error; the answer is the exit code."""
     told = refusal(error, session.command)
-    if session.traceback:
-        shown = error.__cause__ if isinstance(error, Refused) and error.__cause__ else error
-        tracebacks.print_exception(shown)
+    session.show_traceback(error)
     message = within(_about(session, error, str(told)))
     if session.as_json:
         session.terminal.aside(json.dumps({"error": {"type": told.kind, "message": message}}))

@@ -14,7 +14,7 @@ from stategraph.cli.workflow import Workflow, load_workflow
 from stategraph.errors import did_you_mean
 from stategraph.graph import StateGraph
 
-__all__ = ["Stored", "reading", "started", "stored_run"]
+__all__ = ["Stored", "known_head", "reading", "started", "stored_run"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,10 +27,10 @@ class Stored:
     #: Why there is no graph.
     missing: str = ""
 
-    def needed_graph(self) -> StateGraph:
+    def needed_graph(self, otherwise: str = "name the file of its graph with --file FILE") -> StateGraph:
         """The graph, for what cannot be done without it."""
         if self.graph is None:
-            raise Refused(f"{self.missing}; name the file of its graph with --file FILE")
+            raise Refused(f"{self.missing}; {otherwise}")
         return self.graph
 
 

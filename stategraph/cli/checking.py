@@ -1,0 +1,70 @@
+"""Checking: every fault of a graph with its fix, before anything runs."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import typer
+
+from checkpointers.memory import MemoryCheckpointer
+from stategraph.cli.options import Json, Traceback
+from stategraph.cli.refusal import DONE, FAILED, Refused
+from stategraph.cli.session import Session, carry_out
+from stategraph.cli.text import within
+from stategraph.cli.workflow import load_workflow
+from stategraph.errors import GraphError
+from stategraph.plan import Plan
+
+__all__ = ["check"]
+
+
+def check(
+    file: Annotated[
+        str | None, typer.Argument(metavar="[FILE]", help="The graph. Left out: each of [tool.stategraph] workflows.")
+    ] = None,
+    as_json: Json = False,
+    traceback: Traceback = False,
+) -> int:
+    """Check a graph: names, ways, gates; prints every fault with its fix."""
+
+    async def work(session: Session) -> int:
+        files = session.settings.files() if file is None else [file]
+        if not files:
+            raise Refused("no workflows are listed ([tool.stategraph] workflows in a pyproject.toml); name a FILE")
+        return max([_check(session, each) for each in files])
+
+    return carry_out(Session(file=file, as_json=as_json, traceback=traceback), work)
+
+
+def _check(session: Session, file: str) -> int:
+    """Print what is wrong with one file's graph, or what it holds."""
+    try:
+        workflow = load_workflow(file, session.settings.folder if session.file is None else None)
+        plan = workflow.graph(workflow.store or MemoryCheckpointer()).plan()
+    except GraphError as error:
+        faults = error.faults
+        for fault in faults:
+            session.as_json or session.line(f"{within(file)}: {within(fault)}")
+        session.record({"file": file, "faults": list(faults)}) if session.as_json else session.line(_counted(len(faults), "fault"))
+        return FAILED
+    session.record({"file": file, "faults": [], **_content(plan)}) if session.as_json else session.line(_sound(file, plan))
+    return DONE
+
+
+def _content(plan: Plan) -> dict[str, Any]:
+    return {
+        "graph": plan.name,
+        "version": plan.version,
+        "fingerprint": plan.fingerprint,
+        "nodes": list(plan.nodes),
+        "gates": list(plan.gates),
+    }
+
+
+def _sound(file: str, plan: Plan) -> str:
+    counts = (_counted(len(plan.nodes), "node"), _counted(len(plan.edges), "way"), _counted(len(plan.gates), "gate"))
+    return f"{within(file)}: {within(plan.name, 60)}, version {within(plan.version, 60)}, is sound: {', '.join(counts)}"
+
+
+def _counted(count: int, what: str) -> str:
+    return f"{count} {what}" if count == 1 else f"{count} {what}s"

@@ -1,0 +1,202 @@
+"""Driving: a run is started, or goes on, and what happens is printed until it rests."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
+from dataclasses import dataclass
+from typing import Annotated, Protocol, Self
+
+import typer
+
+from stategraph.checkpoint import Checkpointer
+from stategraph.cli.given import given_mapping
+from stategraph.cli.lines import Lines
+from stategraph.cli.options import By, File, Json, Note, Plain, RunId, Store, Traceback
+from stategraph.cli.records import Records
+from stategraph.cli.refusal import CODES, FAILED
+from stategraph.cli.session import Session, carry_out
+from stategraph.cli.standing import Standing, standing_of
+from stategraph.cli.stored import Stored, started, stored_run
+from stategraph.errors import LeaseHeld, LeaseLost, RunNotClaimable
+from stategraph.events import Event, Failed
+from stategraph.graph import StateGraph
+from stategraph.run import fold
+
+__all__ = ["Driven", "code_of", "drive", "driven_of", "recover", "resume", "retry", "run", "teller_of"]
+
+
+class Teller(Protocol):
+    """Prints a run's events as they come, and how it stands in the end."""
+
+    def __enter__(self) -> Self: ...
+
+    def __exit__(self, *_: object) -> None: ...
+
+    def told(self, event: Event) -> None: ...
+
+    def closed(self, standing: Standing) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Driven:
+    """What is driven: a run, if it is stored already, and its graph, if that was found."""
+
+    store: Checkpointer
+    #: The graph's name.
+    name: str
+    graph: StateGraph | None
+    run_id: str | None = None
+
+
+def driven_of(stored: Stored) -> Driven:
+    """A stored run, to be driven."""
+    return Driven(stored.store, stored.head.graph, stored.graph, stored.head.run_id)
+
+
+async def drive(session: Session, driven: Driven, events: AsyncGenerator[Event, None]) -> Standing:
+    """Print what a run does until it rests, and how it stands then."""
+    teller, run_id, failed = await teller_of(session, driven), driven.run_id, False
+    try:
+        with teller:
+            async with aclosing(events):
+                async for event in events:
+                    teller.told(event)
+                    run_id, failed = event.run_id, isinstance(event, Failed)
+    except asyncio.CancelledError:
+        await _close(teller, driven.store, run_id)
+        raise
+    except Exception as error:
+        if failed:  # the node's own error: the event and the run's status tell it
+            session.show_traceback(error)
+        elif not _rests(error):
+            raise
+    return await _close(teller, driven.store, run_id)
+
+
+async def teller_of(session: Session, driven: Driven) -> Teller:
+    """How this session prints a run: as JSON, as lines, or as lines with a display of the graph below them."""
+    if session.as_json:
+        return Records(session)
+    plan = driven.graph.plan() if driven.graph else None
+    lines = Lines(session, driven.name, plan.nodes if plan else ())
+    if plan is None or not session.terminal.live:
+        return lines
+    from stategraph.cli.live import Live
+
+    if driven.run_id is None:
+        return Live(session, lines, plan)
+    log = await driven.store.history(driven.run_id)
+    return Live(session, lines, plan, fold(driven.run_id, log), log)
+
+
+def _rests(error: Exception) -> bool:
+    """Whether the run waits for somebody: then its standing says more than a refusal."""
+    held = isinstance(error, (LeaseHeld, LeaseLost))
+    return isinstance(error, RunNotClaimable) and error.status == "pending" and not held
+
+
+async def _close(teller: Teller, store: Checkpointer, run_id: str | None) -> Standing:
+    """Print how the run stands now."""
+    assert run_id is not None  # a new run tells at least one event, or raises
+    standing = await standing_of(store, run_id)
+    teller.closed(standing)
+    return standing
+
+
+def code_of(standing: Standing) -> int:
+    """What a command that drives exits with."""
+    return CODES.get(standing.run.status, FAILED)
+
+
+# -- the commands
+
+
+def run(
+    file: Annotated[str, typer.Argument(metavar="FILE", help="The graph: path.py, path.py:name or module:name.")],
+    state: Annotated[
+        str | None, typer.Option("--input", "-i", metavar="JSON", help="The first state: a JSON object, @file or @- (standard input).")
+    ] = None,
+    run_id: Annotated[str | None, typer.Option("--run-id", metavar="ID", help="The new run's id. Left out, one is made.")] = None,
+    store: Store = None,
+    as_json: Json = False,
+    plain: Plain = False,
+    traceback: Traceback = False,
+) -> int:
+    """Start a run of FILE's graph, and print what happens until it waits or ends."""
+
+    async def work(session: Session) -> int:
+        given = given_mapping("--input", state)
+        async with started(session, file) as graph:
+            values = graph.plan().schema.parse(given)
+            driven = Driven(graph.checkpointer, graph.name, graph)
+            standing = await drive(session, driven, graph.stream(values, run_id))
+            if not graph.checkpointer.durable:
+                session.terminal.aside("stategraph: this run was kept in memory alone and is gone now")
+            return code_of(standing)
+
+    return carry_out(Session(store, file, as_json, plain, traceback), work)
+
+
+def resume(
+    run_id: RunId,
+    file: File = None,
+    store: Store = None,
+    as_json: Json = False,
+    plain: Plain = False,
+    traceback: Traceback = False,
+) -> int:
+    """Drive a run that is ready: one that was decided, forked, interrupted or released."""
+
+    async def work(session: Session) -> int:
+        async with stored_run(session, run_id) as stored:
+            graph = stored.needed_graph()
+            return code_of(await drive(session, driven_of(stored), graph.resume(run_id)))
+
+    return carry_out(Session(store, file, as_json, plain, traceback), work)
+
+
+def recover(
+    run_id: RunId,
+    file: File = None,
+    store: Store = None,
+    as_json: Json = False,
+    plain: Plain = False,
+    traceback: Traceback = False,
+) -> int:
+    """Take over a run whose driver has died, once its lease is over, and drive it."""
+
+    async def work(session: Session) -> int:
+        async with stored_run(session, run_id) as stored:
+            graph = stored.needed_graph()
+            return code_of(await drive(session, driven_of(stored), graph.recover(run_id)))
+
+    return carry_out(Session(store, file, as_json, plain, traceback), work)
+
+
+def retry(
+    run_id: RunId,
+    patch: Annotated[
+        str | None, typer.Option("--patch", metavar="JSON", help="State keys to set first: a JSON object, @file or @-.")
+    ] = None,
+    max_steps: Annotated[int | None, typer.Option("--max-steps", metavar="N", help="A larger budget of steps.")] = None,
+    by: By = None,
+    note: Note = None,
+    file: File = None,
+    store: Store = None,
+    as_json: Json = False,
+    plain: Plain = False,
+    traceback: Traceback = False,
+) -> int:
+    """Release a failed run's failed node, with changed state or a larger budget, and drive it."""
+
+    async def work(session: Session) -> int:
+        given = given_mapping("--patch", patch)
+        async with stored_run(session, run_id) as stored:
+            graph = stored.needed_graph()
+            values = graph.plan().schema.parse(given)
+            events = graph.retry(run_id, values, max_steps, by=by, note=note)
+            return code_of(await drive(session, driven_of(stored), events))
+
+    return carry_out(Session(store, file, as_json, plain, traceback), work)
