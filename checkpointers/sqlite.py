@@ -94,6 +94,7 @@ class SqliteCheckpointer:
         self._connection: aiosqlite.Connection | None = None
         self._closed = False
         self._process = 0
+        self._thread = threading.main_thread()  # until it is open
         self._queues: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, _Queue] = weakref.WeakKeyDictionary()
 
     @classmethod
@@ -324,7 +325,7 @@ class SqliteCheckpointer:
         """Close the file and end the thread."""
         self._closed = True
         connection, self._connection = self._connection, None
-        if connection is not None:
+        if connection is not None and self._thread.is_alive():  # it is not in a forked child
             await connection.close()
 
     async def __aenter__(self) -> Self:
@@ -349,14 +350,21 @@ class SqliteCheckpointer:
         connection = self._connection or await self._open()
         if self._process != os.getpid():
             raise StoreClosed(f"{self!r} was opened before this process was forked; open a new one in the child")
+        if not self._thread.is_alive():
+            raise StoreClosed(f"{self!r} was in a call when its event loop was closed; open a new one")
         try:
             await connection.execute("", call)
         except asyncio.CancelledError:
-            while not call.done:
+            # Even if the call has run: its answer may still be on the way, and an answer to a closed loop ends the thread.
+            behind = False
+            while not behind:
                 try:
                     await connection.execute("", _Call(_Database.nothing, ()))  # behind the call in the thread's queue
+                    behind = True
                 except asyncio.CancelledError:
                     continue
+                except ValueError:  # closed meanwhile, which is behind the call too
+                    behind = True
             raise
         except ValueError as error:  # aiosqlite: the connection was closed meanwhile
             raise StoreClosed(f"{self!r} is closed") from error
@@ -366,14 +374,19 @@ class SqliteCheckpointer:
             if self._closed:
                 raise StoreClosed(f"{self!r} is closed")
             if self._connection is None:
-                connection = await self._connect()
+                connection, thread = await self._connect()
+                if self._closed:  # meanwhile
+                    await connection.close()
+                    raise StoreClosed(f"{self!r} is closed")
                 if self._connection is None:
-                    self._connection, self._process = connection, os.getpid()
+                    self._thread, self._process = thread, os.getpid()
+                    self._connection = connection
                 else:  # another thread's event loop was faster
                     await connection.close()
             return self._connection
 
-    async def _connect(self) -> aiosqlite.Connection:
+    async def _connect(self) -> tuple[aiosqlite.Connection, threading.Thread]:
+        """A connection to our own file, and its thread."""
         connection = aiosqlite.connect(
             self._file(), timeout=self._timeout, isolation_level=None, cached_statements=256, factory=_Database
         )
@@ -387,7 +400,8 @@ class SqliteCheckpointer:
             await connection.close()
             raise self._translated(error) from None
         _stop_with_the_process(connection)
-        return connection
+        return connection, call.answer
+
 
     def _file(self) -> str:
         """The path, its file made readable for its owner alone."""
@@ -404,6 +418,8 @@ class SqliteCheckpointer:
             return StoreReadOnly(f"{self.path}: {error.strerror}; let this user write the file and its folder")
         if isinstance(error, OSError):
             return StoreUnavailable(f"{self.path}: {error.strerror}; check the path")
+        if isinstance(error, UnicodeEncodeError):
+            return CheckpointerError(f"{self.path}: {error.object!r} is no text that can be stored ({error.reason})")
         if not isinstance(error, sqlite3.Error):
             return error
         name = getattr(error, "sqlite_errorname", "") or ""
@@ -476,8 +492,8 @@ class _Database(sqlite3.Connection):
 
     # -- opening
 
-    def prepare(self, clock: Clock, secret: bytes, relaxed: bool, timeout: float) -> None:
-        """Check that the file is ours, of a version we know, and make it so if it is empty."""
+    def prepare(self, clock: Clock, secret: bytes, relaxed: bool, timeout: float) -> threading.Thread:
+        """Check that the file is ours, of a version we know, and make it so if it is empty; the thread it runs on."""
         self.clock, self.secret, self.relaxed = clock, secret, relaxed
         self.create_function("sg_digest", 3, digest, deterministic=True)
         self.create_function("sg_may", 3, _may, deterministic=True)
@@ -485,6 +501,8 @@ class _Database(sqlite3.Connection):
             super().execute(f"PRAGMA {pragma}")
         self._check_schema()
         self._use_wal(timeout)
+        return threading.current_thread()
+
 
     def _check_schema(self) -> None:
         if self._is_ours():
@@ -498,9 +516,10 @@ class _Database(sqlite3.Connection):
 
     def _is_ours(self) -> bool:
         """Whether the schema is there; `StoreForeign` if it is somebody else's, or newer, or has code planted in it."""
+        # The objects first: what another process makes between two of these reads must not look like a foreign file.
+        objects = super().execute("SELECT type, name FROM sqlite_master").fetchall()
         (application,) = super().execute("PRAGMA application_id").fetchone()
         (version,) = super().execute("PRAGMA user_version").fetchone()
-        objects = super().execute("SELECT type, name FROM sqlite_master").fetchall()
         if not objects and application in (0, APPLICATION):
             return False
         if application != APPLICATION:
@@ -606,6 +625,9 @@ class _Database(sqlite3.Connection):
                     call.answer = self.append(*call.arguments)
                 except Exception as error:  # noqa: BLE001  # its own caller raises it, the others are spared
                     call.answer, call.error = None, error
+        except Exception as error:  # noqa: BLE001  # locked, full: every caller raises it, as nothing of the group is stored
+            for call in calls:
+                call.answer, call.error = None, error
 
     def _append(self, lease: Lease, seen: int, entries: Sequence[Entry], snapshot: bytes | None) -> Written | None:
         """Inside a transaction: the first row by the verb's predicate, the others after it, the head with each."""
@@ -799,11 +821,21 @@ def _may(approvers: str, actor: str, roles: str | None) -> int:
     return int(bool({actor, *json.loads(roles or "[]")} & set(json.loads(approvers))))
 
 
+def _note(body: bytes) -> str | None:
+    """The note in an act's body; the body may hold anything else."""
+    try:
+        content = decode(body)
+    except ValueError:
+        return None
+    note = content.get("note") if isinstance(content, dict) else None
+    return note if isinstance(note, str) else None
+
+
 def _boundary(row: Any) -> Boundary:
     run_id, short = row[0], row[1]
     decided = None
     if row[21] is not None:
-        decided = Decision(row[19] or row[20], row[21], row[22], row[23], decode(row[24]).get("note"))
+        decided = Decision(row[19] or row[20], row[21], row[22], row[23], _note(row[24]))
     return Boundary(
         run_id=run_id, id=f"{run_id}:{short}", opened=row[2], kind=row[3], path=row[4], step=row[5], node=row[6], digest=row[7],
         final=bool(row[8]), needed=row[9], approvals=row[10],

@@ -15,7 +15,7 @@ from stategraph import patch as patches
 from stategraph.checkpoint import Checkpoint, Checkpointer, Entry, Lease, Opening, Status, dump_openings
 from stategraph.encoding import digest_of, encode
 from stategraph.errors import LeaseLost, PoisonedRun, StepBudgetExhausted
-from stategraph.events import Event
+from stategraph.events import ACTS, Event
 from stategraph.execution import Execution, InDoubt
 from stategraph.gate import Gate
 from stategraph.heart import renewed
@@ -300,7 +300,8 @@ class Engine:
     def _take(self, row: Checkpoint) -> None:
         self.run.apply(row)
         for event in tell(self.run, row, live=True):
-            self.told(event)
+            if not isinstance(event, ACTS):  # readers of the log hear of what somebody did meanwhile
+                self.told(event)
 
     def _snapshot(self) -> bytes | None:
         """The folded run, once the patches since the last snapshot outweigh it."""

@@ -60,9 +60,9 @@ __all__ = [
 ]
 
 
-def did_you_mean(name: str, known: Iterable[str]) -> str:
+def did_you_mean(name: object, known: Iterable[str]) -> str:
     """The likely typo as a clause for a message, or nothing."""
-    close = get_close_matches(name, list(known), n=1)
+    close = get_close_matches(name, list(known), n=1) if isinstance(name, str) else []
     return f"; did you mean {close[0]!r}?" if close else ""
 
 

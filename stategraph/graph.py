@@ -53,6 +53,12 @@ class StateGraph:
     ) -> None:
         if not isinstance(max_steps, int) or max_steps < 1:
             raise GraphError([f"max_steps={max_steps!r}: a graph needs a budget of at least one step"])
+        if lease <= 0:
+            raise GraphError([f"lease={lease!r}: a driver needs some time (seconds) to be thought alive"])
+        if isinstance(checkpointer, str):
+            raise GraphError(
+                [f"checkpointer={checkpointer!r} is a URL; StateGraph(open_checkpointer({checkpointer!r}))"]
+            )
         self.name = name or "graph"
         self.version = version
         self.max_steps = max_steps
@@ -159,6 +165,8 @@ class StateGraph:
         `expires_in` is seconds; an expiry leads to `on_expire`, else to `on_reject`, else ends the run. `approvers`
         names who may decide.
         """
+        if isinstance(approvers, str):
+            raise TypeError(f"approvers={approvers!r} of the gate before {node!r} is one string; give a list of names")
         self._gates.append(
             Gate(node, on_reject, on_expire, expires_in, None if approvers is None else tuple(approvers))
         )

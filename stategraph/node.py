@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 
 from stategraph.context import Context
 
-__all__ = ["Delta", "Node", "NodeFunction", "Retry"]
+__all__ = ["Delta", "Node", "NodeFunction", "Retry", "is_async"]
 
 #: What a node returns: the keys it changes, or nothing.
 Delta: TypeAlias = Mapping[str, Any] | None
@@ -55,10 +55,11 @@ class Node:
 
 def make_node(name: str, function: NodeFunction, **declared: Any) -> Node:
     """The node of a function: `state -> delta` or `(state, ctx) -> delta`, sync or async."""
-    return Node(name, function, takes_context=_takes_context(function), is_async=_is_async(function), **declared)
+    return Node(name, function, takes_context=_takes_context(function), is_async=is_async(function), **declared)
 
 
-def _is_async(function: NodeFunction) -> bool:
+def is_async(function: Callable[..., Any]) -> bool:
+    """Whether calling it gives something to await, as far as its definition tells."""
     called = function if inspect.isroutine(function) else type(function).__call__
     return inspect.iscoroutinefunction(inspect.unwrap(called))
 

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
 from stategraph.encoding import digest_of
-from stategraph.errors import GraphError, RouteError, did_you_mean
+from stategraph.errors import GraphError, RouteError, did_you_mean, shortened
 from stategraph.gate import Gate
 from stategraph.isolation import lend
-from stategraph.node import Node
+from stategraph.node import Node, is_async
 from stategraph.patch import Patch
 from stategraph.router import Router
 from stategraph.state import Schema
@@ -93,6 +94,8 @@ class Plan:
             taken_back()
         answers = self.answers(source)
         target = answers.get(answer) if isinstance(answer, str) else None
+        if inspect.iscoroutine(answer):
+            answer.close()  # nobody will await it
         if target is None:
             raise RouteError(source, answer, list(answers), _fix_of(router, answer, self.nodes))
         return target
@@ -159,7 +162,10 @@ def _name_faults(declared: Declared) -> Iterator[str]:
         mentioned += [(f"{what} of the gate before {gate.node!r}", name) for what, name in turned if name is not None]
     may_end = ("the target", "a target", "on_reject", "on_expire")
     for what, mentioned_name in mentioned:
-        if mentioned_name not in known and not (mentioned_name == END and what.startswith(may_end)):
+        if mentioned_name == END:
+            if not what.startswith(may_end):
+                yield f"{what} is {END!r}, the place where a run is completed; name a node"
+        elif mentioned_name not in known:
             yield (
                 f"unknown node {mentioned_name!r} ({what}){did_you_mean(mentioned_name, [*known, END])}; "
                 f"add it with add_node({mentioned_name!r}, ...)"
@@ -186,6 +192,9 @@ def _declaration_faults(declared: Declared) -> Iterator[str]:
                 f"choose one with a router, or put the nodes in a row"
             )
     for router in declared.routers:
+        if not callable(router.function) or is_async(router.function):
+            kind = "async" if callable(router.function) else "no function"
+            yield f"the router after {router.source!r} is {kind}; a router is a plain function that answers a name"
         if router.answers_list:
             yield (
                 f"the router after {router.source!r} answers a list; chosen forks and maps are not supported in this "
@@ -195,18 +204,30 @@ def _declaration_faults(declared: Declared) -> Iterator[str]:
             yield f"the router after {router.source!r} has no targets; targets=[...] must name at least one node or END"
     yield from _gate_faults(declared)
     for node in declared.nodes:
-        if node.irreversible and not declared.checkpointed:
-            yield f"{node.name!r} is irreversible but the graph has no checkpointer; StateGraph(checkpointer)"
-        if node.irreversible and node.retry:
-            yield (
-                f"{node.name!r} is irreversible and would be retried by itself; after a failure only a person may run it "
-                f"again: drop one of the two"
-            )
-        if node.timeout is not None and not (node.is_async or node.blocking):
-            yield (
-                f"{node.name!r} has a timeout but blocks the event loop, so nothing can stop it; make it async, or declare "
-                f"blocking=True"
-            )
+        yield from _node_faults(node, declared.checkpointed)
+
+
+def _node_faults(node: Node, checkpointed: bool) -> Iterator[str]:
+    if not callable(node.function):
+        yield f"{node.name!r} is {shortened(node.function, 60)}, which is no function; a node is a function of the state"
+    if node.is_async and node.blocking:
+        yield f"{node.name!r} is async, so it does not block; drop blocking=True"
+    if node.retry and node.retry.attempts < 1:
+        yield f"{node.name!r} has retry={node.retry.attempts}, which counts the first run too; give it 1 or more"
+    if node.timeout is not None and node.timeout <= 0:
+        yield f"{node.name!r} has timeout={node.timeout}, which leaves it no time; timeout=<seconds>"
+    if node.irreversible and not checkpointed:
+        yield f"{node.name!r} is irreversible but the graph has no checkpointer; StateGraph(checkpointer)"
+    if node.irreversible and node.retry:
+        yield (
+            f"{node.name!r} is irreversible and would be retried by itself; after a failure only a person may run it "
+            f"again: drop one of the two"
+        )
+    if node.timeout is not None and not (node.is_async or node.blocking):
+        yield (
+            f"{node.name!r} has a timeout but blocks the event loop, so nothing can stop it; make it async, or declare "
+            f"blocking=True"
+        )
 
 
 def _gate_faults(declared: Declared) -> Iterator[str]:
@@ -216,6 +237,10 @@ def _gate_faults(declared: Declared) -> Iterator[str]:
     for gate in declared.gates:
         if not declared.checkpointed:
             yield f"the gate before {gate.node!r} has no checkpointer to wait in; StateGraph(checkpointer)"
+        if gate.approvers == ():
+            yield f"the gate before {gate.node!r} has no approvers, so nobody may decide it; name some, or leave them out"
+        if gate.expires_in is not None and gate.expires_in <= 0:
+            yield f"the gate before {gate.node!r} has expires_in={gate.expires_in}, which leaves no time; give it seconds"
         if gate.on_expire and not gate.on_reject:
             yield f"the gate before {gate.node!r} has on_expire but no on_reject; say where a rejection leads too"
         if gate.on_expire and gate.expires_in is None:
@@ -231,4 +256,6 @@ def _fix_of(router: Router, answer: object, nodes: Mapping[str, Node]) -> str:
         return "answer 'END' to end the run"
     if isinstance(answer, list):
         return "a router answers one name in this version"
+    if inspect.isawaitable(answer):
+        return "a router is a plain function"
     return ""

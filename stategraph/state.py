@@ -63,10 +63,10 @@ class Key:
 
     def dump(self, value: Any, node: str | None) -> Any:
         """The JSON value that comes back equal to `value`; a `StateError` if there is none."""
-        path = f"$.{self.name}"
+        path, adapter = f"$.{self.name}", self.adapter
         try:
-            held = self.adapter.validate_python(value, strict=True)
-            stored = held if self.plain else self.adapter.dump_python(held, mode="json", warnings="error")
+            held = adapter.validate_python(value, strict=True)
+            stored = held if self.plain else adapter.dump_python(held, mode="json", warnings="error")
         except ValidationError as error:
             first = error.errors(include_url=False)[0]
             raise StateError(
@@ -294,11 +294,12 @@ def _keys_of(kind: type | None) -> dict[str, Key]:
         return {}
     if isinstance(kind, type) and issubclass(kind, BaseModel):
         return {name: _model_key(name, field) for name, field in kind.model_fields.items()}
-    hints = typing_extensions.get_type_hints(kind, include_extras=True)
     if typing_extensions.is_typeddict(kind):
         # A run may start with any of a TypedDict's keys, as its nodes fill in the rest: no key is required.
+        hints = typing_extensions.get_type_hints(kind, include_extras=True)
         return {name: _key(name, hint, lambda: DELETE) for name, hint in hints.items()}
-    if dataclasses.is_dataclass(kind):
+    if isinstance(kind, type) and dataclasses.is_dataclass(kind):
+        hints = typing_extensions.get_type_hints(kind, include_extras=True)
         return {
             field.name: _key(field.name, hints[field.name], _field_default(field)) for field in dataclasses.fields(kind)
         }

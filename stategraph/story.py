@@ -112,6 +112,11 @@ class _Story:
         }
         self.add(Decided, body.get("node") or self.place(), payload)
 
+    def asked(self) -> None:
+        """An effect in doubt is met by a node that runs; a gate that is asked late has run none."""
+        if self.row.openings[0].kind == "in_doubt":
+            self.started()
+
     def settled(self) -> None:
         """A rest tells its status alone."""
 
@@ -150,7 +155,7 @@ _TELLERS: dict[str, Any] = {
     "node": _Story.node,
     "route": _Story.settled,
     "failed": _Story.failed,
-    "asked": _Story.settled,
+    "asked": _Story.asked,
     "settled": _Story.settled,
     "decision": _Story.decision,
     "signal": _Story.signal,

@@ -10,6 +10,8 @@ from __future__ import annotations
 import ast
 import asyncio
 import doctest
+import html
+import importlib.util
 import os
 import re
 import shlex
@@ -140,7 +142,8 @@ def test_a_block_says_what_it_is(page: Path) -> None:
 
 
 def test_every_page_is_in_the_table_of_contents() -> None:
-    listed = {name for block in blocks(ROOT / "docs/index.md") for name in block.text.split() if name[0] != ":"}
+    lines = [line for block in blocks(ROOT / "docs/index.md") for line in block.text.splitlines()]
+    listed = {line for line in lines if line and line[0] != ":"}
     assert {page.stem for page in PAGES[1:]} - {"index"} == listed
 
 
@@ -161,3 +164,23 @@ def errors_below(kind: type[Exception]) -> Iterator[type[Exception]]:
     for error in kind.__subclasses__():
         if error.__module__.split(".")[0] in ("stategraph", "checkpointers"):
             yield from errors_below(error)
+
+
+def test_the_picture_is_what_the_readmes_graph_draws() -> None:
+    """Compared as DOT text: each Graphviz lays it out a little differently. `python docs/draw.py` draws it anew."""
+    drawn = asyncio.run(drawing().picture("dot"))
+    assert drawn == (ROOT / "docs/refund.dot").read_text(encoding="utf-8")
+    svg = (ROOT / "docs/refund.svg").read_text(encoding="utf-8")
+    written = {html.unescape(text) for text in re.findall(r"<text[^>]*>([^<]*)</text>", svg)}
+    labels = {line for label in re.findall(r'label="([^"]*)"', drawn) for line in re.split(r"\\[nl]", label)}
+    assert written == labels - {""}
+
+
+def drawing() -> ModuleType:
+    """docs/draw.py, by its path."""
+    spec = importlib.util.spec_from_file_location("draw", ROOT / "docs/draw.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module

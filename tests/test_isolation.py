@@ -12,13 +12,13 @@ import pickle
 import pprint
 from collections.abc import Callable
 from types import MappingProxyType
-from typing import Any
+from typing import Any, Literal
 
 import pydantic
 import pytest
 import typing_extensions
 
-from stategraph import Checkpointer, StateGraph
+from stategraph import Checkpointer, StateGraph, append, merge
 from stategraph.isolation import IsolatedState, copied
 from stategraph.state import Schema
 
@@ -445,6 +445,28 @@ def spoil(value: Any) -> None:
         for inner in value:
             spoil(inner)
         value.append("spoiled")
+
+
+@pytest.mark.parametrize("kind", [None, Record, Model, Plain, Slotted])
+async def test_a_view_that_somebody_keeps_still_shows_its_moment(checkpointer: Checkpointer, kind: type | None) -> None:
+    """A node's state kept in a closure or by a task, a router's too: what happens later in the run does not reach it."""
+    kept: list[Any] = []
+
+    def route(state: Any) -> Literal["grow", "END"]:
+        kept.append(state)
+        return "END" if len(kept) > 3 else "grow"
+
+    def grow(state: Any) -> dict[str, Any]:
+        kept.append(state)
+        return {"blob": ["c"], "meta": {"l": [3]}, "counter": 2}
+
+    graph = StateGraph(checkpointer, state=kind, reducers={"blob": append, "meta": merge})
+    graph.add_node("grow", grow).set_entry_point("grow").add_conditional_edge("grow", route)
+    await graph.run(value())
+    after = [(1, 2), (2, 3), (2, 3), (2, 4)]  # counter, length of blob: the node's view, the router's, and once more
+    for state, (counter, length) in zip(kept, after, strict=True):
+        found = state if isinstance(state, dict) else {key: getattr(state, key) for key in value()}
+        assert (found["counter"], len(found["blob"]), "l" in found["meta"]) == (counter, length, counter == 2)
 
 
 @pytest.mark.parametrize("kind", [Model, Plain, Slotted, Record])

@@ -24,7 +24,7 @@ from hypothesis import strategies as st
 
 from stategraph import DELETE, AgentState, Checkpointer, GraphError, StateError, StateGraph, append, merge
 from stategraph.encoding import decode, encode
-from stategraph.patch import apply, apply_stored, changes, dump
+from stategraph.patch import applied, apply, apply_stored, changes, dump
 from stategraph.state import Schema, _same
 
 
@@ -116,6 +116,7 @@ def returned(annotation: Any, value: Any) -> Any:
         (float, -0.0),
         (bool, True),
         (str, "a\0b"),
+        (str, "\ud800"),
         (bytes, b"plain"),
         (UUID, UUID(int=5)),
         (IPv4Address, IPv4Address("10.0.0.1")),
@@ -193,13 +194,12 @@ def test_two_schemas_in_one_program_do_not_mix() -> None:
         (int, True, "$.k"),
         (int, 1.5, "$.k"),
         (str, 5, "$.k"),
-        (str, "\ud800", "$.k"),
         (float, float("nan"), "$.k"),
         (float, float("inf"), "$.k"),
         (Decimal, Decimal("NaN"), "$.k"),
         (list[int], [1, "x"], "$.k[1]"),
         (dict[str, list[int]], {"a": [1, None]}, "$.k.a[1]"),
-        (Item, {"name": 5}, "$.k"),
+        (Item, {"name": 5}, "$.k.name"),
         (Item, SpecialItem(name="a", extra=1), "$.k"),
         (Colour, "red", "$.k"),
         (Any, {1}, "$.k"),
@@ -240,7 +240,9 @@ def test_a_required_key_that_is_missing_is_named() -> None:
 
 def test_what_no_schema_can_store_is_refused_when_it_is_first_used() -> None:
     """A type that pydantic cannot check is named with its key."""
-    with pytest.raises(StateError, match=r"\$\.k: the type .*Fraction|\$\.k: .*object"):
+    with pytest.raises(
+        StateError, match=r"^\$\.k: the type .*Opaque.* cannot be stored .*; use types that pydantic can"
+    ):
         one_key(type("Opaque", (), {})).start({"k": Fraction(1, 2)})
 
 
@@ -487,9 +489,7 @@ def test_a_routers_view_is_equal_for_every_kind_of_schema(kind: type | None, del
     schema = Schema(kind, None if kind else {"log": append, "facts": merge})
     values = schema.start({**START, "log": [1], "facts": {"a": 1}})
     patch = schema.patch(schema.delta(delta, None), values)
-    seen = schema.view(values, patch)
-    apply(values, patch)
-    assert seen == schema.instance(values)
+    assert schema.view(values, patch) == schema.instance(applied(values, patch))
 
 
 def test_delete_is_one_thing() -> None:

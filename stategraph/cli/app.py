@@ -71,15 +71,17 @@ def _tell_version(wanted: bool) -> None:
 @app.callback(invoke_without_command=True)
 def _without_command(
     context: typer.Context,
-    told: Annotated[bool, typer.Option("--version", callback=_tell_version, is_eager=True, help="Print the version.")] = False,
+    told: Annotated[
+        bool, typer.Option("--version", callback=_tell_version, is_eager=True, help="Print the version.")
+    ] = False,
 ) -> None:
     """Run workflows, decide what they wait for, look at them, draw them."""
     if context.invoked_subcommand is None:
         sys.stdout.write(f"{context.get_help()}\n")
 
 
-#: What typer raises for a command line that it does not understand; it exports only this one's child.
-_UsageError = typer.BadParameter.__mro__[1]
+#: What typer raises for a command line that it does not understand; it exports only a child of it.
+_UsageError: type[Exception] = typer.BadParameter.__mro__[1]
 
 
 def main(arguments: Sequence[str]) -> int:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Annotated, Any
 
 import typer
 
-from checkpointers.memory import MemoryCheckpointer
 from stategraph.cli.options import Json, Traceback
 from stategraph.cli.refusal import DONE, FAILED, Refused
 from stategraph.cli.session import Session, carry_out
@@ -14,6 +14,7 @@ from stategraph.cli.text import within
 from stategraph.cli.workflow import load_workflow
 from stategraph.errors import GraphError
 from stategraph.plan import Plan
+from stategraph.url import open_checkpointer
 
 __all__ = ["check"]
 
@@ -40,15 +41,25 @@ def _check(session: Session, file: str) -> int:
     """Print what is wrong with one file's graph, or what it holds."""
     try:
         workflow = load_workflow(file, session.settings.folder if session.file is None else None)
-        plan = workflow.graph(workflow.store or MemoryCheckpointer()).plan()
+        plan = workflow.graph(workflow.store or open_checkpointer("memory:")).plan()
     except GraphError as error:
-        faults = error.faults
-        for fault in faults:
-            session.as_json or session.line(f"{within(file)}: {within(fault)}")
-        session.record({"file": file, "faults": list(faults)}) if session.as_json else session.line(_counted(len(faults), "fault"))
+        _tell(session, {"file": file, "faults": list(error.faults)}, _faulty(file, error.faults))
         return FAILED
-    session.record({"file": file, "faults": [], **_content(plan)}) if session.as_json else session.line(_sound(file, plan))
+    _tell(session, {"file": file, "faults": [], **_content(plan)}, [_sound(file, plan)])
     return DONE
+
+
+def _tell(session: Session, record: dict[str, Any], lines: list[str]) -> None:
+    """Print one graph's result."""
+    if session.as_json:
+        session.record(record)
+    else:
+        for line in lines:
+            session.line(line)
+
+
+def _faulty(file: str, faults: Sequence[str]) -> list[str]:
+    return [*(f"{within(file)}: {within(fault)}" for fault in faults), _counted(len(faults), "fault")]
 
 
 def _content(plan: Plan) -> dict[str, Any]:

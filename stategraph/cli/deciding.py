@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Mapping
 from contextlib import aclosing
 from dataclasses import dataclass
 from typing import Annotated, Any
@@ -16,6 +16,7 @@ from stategraph.cli.options import By, File, Json, Note, Plain, RunId, Store, Tr
 from stategraph.cli.refusal import DONE, Refused
 from stategraph.cli.session import Session, carry_out
 from stategraph.cli.stored import Stored, stored_run
+from stategraph.cli.text import within
 from stategraph.deciding import decide
 from stategraph.errors import LeaseHeld
 from stategraph.events import Cursor, Event
@@ -25,11 +26,18 @@ __all__ = ["approve", "reject"]
 
 BoundaryId = Annotated[
     str | None,
-    typer.Option("--boundary", "-b", metavar="ID", help="The boundary, as `show` lists it. May be left out while one alone is open."),
+    typer.Option(
+        "--boundary",
+        "-b",
+        metavar="ID",
+        help="The boundary, as `show` lists it. May be left out while one alone is open.",
+    ),
 ]
 DecisionId = Annotated[
     str | None,
-    typer.Option("--decision-id", metavar="ID", help="Your id of this decision: typed again, it is answered as the first time."),
+    typer.Option(
+        "--decision-id", metavar="ID", help="Your id of this decision: typed again, it is answered as the first time."
+    ),
 ]
 NoDrive = Annotated[bool, typer.Option("--no-drive", help="Record the decision only; whoever drives the run goes on.")]
 
@@ -56,10 +64,14 @@ def approve(
     by: By = None,
     note: Note = None,
     edit: Annotated[
-        str | None, typer.Option("--edit", metavar="JSON", help="State keys that the approval changes: a JSON object, @file or @-.")
+        str | None,
+        typer.Option(
+            "--edit", metavar="JSON", help="State keys that the approval changes: a JSON object, @file or @-."
+        ),
     ] = None,
     answer: Annotated[
-        str | None, typer.Option("--answer", metavar="JSON", help="An effect in doubt has happened, and this was its result.")
+        str | None,
+        typer.Option("--answer", metavar="JSON", help="An effect in doubt has happened, and this was its result."),
     ] = None,
     do_again: Annotated[bool, typer.Option("--retry", help="An effect in doubt is to be done again.")] = False,
     decision_id: DecisionId = None,
@@ -108,7 +120,7 @@ def reject(
 async def _decide(session: Session, run_id: str, typed: Typed) -> int:
     """Record the decision, then print what follows from it, here or elsewhere."""
     async with stored_run(session, run_id) as stored:
-        meant = _meant(await stored.store.boundaries(run_id), run_id, typed)
+        meant = await _meant(stored, typed)
         if meant is not None:
             _check(typed, meant)
         await _record(stored, typed, meant)
@@ -118,16 +130,17 @@ async def _decide(session: Session, run_id: str, typed: Typed) -> int:
         return DONE if standing.run.status in ("ready", "running") else code_of(standing)
 
 
-def _meant(boundaries: Sequence[Boundary], run_id: str, typed: Typed) -> Boundary | None:
+async def _meant(stored: Stored, typed: Typed) -> Boundary | None:
     """The boundary that is meant; None where nothing is open, which the store answers best."""
-    decidable = [boundary for boundary in boundaries if boundary.kind != "timer"]
-    waiting = [boundary for boundary in decidable if boundary.state == "open"]
-    names = ", ".join(f"{boundary.id} ({boundary.node})" for boundary in waiting)
+    run_id = stored.head.run_id
+    waiting = [each for each in await stored.store.boundaries(run_id, state="open") if each.kind != "timer"]
+    names = ", ".join(f"{each.id} ({within(each.node, 60)})" for each in waiting) or "none"
     if typed.boundary is not None:
-        for boundary in decidable:
-            if typed.boundary in (boundary.id, boundary.id.removeprefix(f"{run_id}:")):
-                return boundary
-        raise Refused(f"run {run_id!r} has no boundary {typed.boundary!r}; open: {names or 'none'}")
+        closed = await stored.store.boundaries(run_id, limit=1 << 31)
+        for each in (*waiting, *closed):
+            if typed.boundary in (each.id, each.id.removeprefix(f"{run_id}:")):
+                return each
+        raise Refused(f"run {run_id!r} has no boundary {typed.boundary!r}; open: {names}", kind="DecisionRefused")
     if len(waiting) > 1 and typed.decision_id is None:
         raise Refused(f"run {run_id!r} has {len(waiting)} open boundaries; name one with --boundary: {names}")
     return waiting[0] if len(waiting) == 1 else None
@@ -140,7 +153,9 @@ def _check(typed: Typed, meant: Boundary) -> None:
         option = "--answer" if typed.answered else "--retry"
         raise Refused(f"{option} is for an effect in doubt, and boundary {meant.id} is an {meant.kind}; leave it out")
     if doubtful and (typed.edit is not None or (typed.verdict == "retry" and typed.answered)):
-        raise Refused(f"boundary {meant.id} is an effect in doubt; give its result alone (--answer JSON), or --retry alone")
+        raise Refused(
+            f"boundary {meant.id} is an effect in doubt; give its result alone (--answer JSON), or --retry alone"
+        )
     if doubtful and typed.verdict == "approved" and not typed.answered:
         raise Refused(
             f"boundary {meant.id} is an effect in doubt; if it has happened give its result with --answer JSON (null for "

@@ -45,9 +45,7 @@ class Finding:
     detail: str
 
 
-def doctor(
-    store: Store = None, as_json: Json = False, plain: Plain = False, traceback: Traceback = False
-) -> int:
+def doctor(store: Store = None, as_json: Json = False, plain: Plain = False, traceback: Traceback = False) -> int:
     """Look at the installation and the store: versions, drawing, the file, and the digest of every checkpoint."""
 
     async def work(session: Session) -> int:
@@ -85,7 +83,9 @@ async def _findings(session: Session) -> AsyncIterator[Finding]:
 
 
 def _installation() -> Iterator[Finding]:
-    yield Finding("python", "ok", f"{platform.python_version()} ({platform.python_implementation()}, {platform.system()})")
+    yield Finding(
+        "python", "ok", f"{platform.python_version()} ({platform.python_implementation()}, {platform.system()})"
+    )
     yield Finding("libraries", "ok", ", ".join(f"{name} {_version(name)}" for name in LIBRARIES))
     found = sqlite3.sqlite_version
     if FIRST_WITH_BUG <= sqlite3.sqlite_version_info <= LAST_WITH_BUG:
@@ -140,7 +140,11 @@ def _file(file: Path) -> Iterator[Finding]:
         yield Finding("schema", "ok", f"version {schema}, journal {journal}")
         faults = [row[0] for row in connection.execute("PRAGMA integrity_check(5)").fetchall()]
         whole = faults == ["ok"]
-        yield Finding("integrity", "ok" if whole else "broken", "the file is whole" if whole else f"{'; '.join(faults)}; restore it from a backup")
+        yield Finding(
+            "integrity",
+            "ok" if whole else "broken",
+            "the file is whole" if whole else f"{'; '.join(faults)}; restore it from a backup",
+        )
     except sqlite3.Error as error:
         yield Finding("integrity", "broken", f"{error}; restore the file from a backup")
     finally:
@@ -154,7 +158,11 @@ def _size(file: Path) -> Finding:
     size, behind = file.stat().st_size, wal.stat().st_size if wal.exists() else 0
     told = f"{size:,} bytes, {behind:,} in its write-ahead log"
     if behind > LARGE_WAL:
-        return Finding("size", "warning", f"{told}: a reader holds it open, or nobody has closed it; end the processes that read it")
+        return Finding(
+            "size",
+            "warning",
+            f"{told}: a reader holds it open, or nobody has closed it; end the processes that read it",
+        )
     return Finding("size", "ok", told)
 
 
@@ -162,7 +170,9 @@ def _mode(file: Path) -> Finding:
     mode = stat.S_IMODE(file.stat().st_mode)
     if os.name == "posix" and mode & 0o077:
         return Finding("access", "warning", f"others on this machine may open the file ({mode:04o}); chmod 600 {file}")
-    return Finding("access", "ok", f"the file is its owner's alone ({mode:04o})" if os.name == "posix" else "not looked at")
+    return Finding(
+        "access", "ok", f"the file is its owner's alone ({mode:04o})" if os.name == "posix" else "not looked at"
+    )
 
 
 async def _runs(store: Checkpointer) -> AsyncIterator[Finding]:
@@ -182,9 +192,15 @@ async def _runs(store: Checkpointer) -> AsyncIterator[Finding]:
     if broken:
         yield Finding("runs", "broken", f"{broken} of {total} runs cannot be trusted ({counts})")
     else:
-        yield Finding("runs", "ok", f"{total} runs{f' ({counts})' if counts else ''}, {rows:,} checkpoints, every digest as it was written")
+        yield Finding(
+            "runs",
+            "ok",
+            f"{total} runs{f' ({counts})' if counts else ''}, {rows:,} checkpoints, every digest as it was written",
+        )
     if gone:
-        yield Finding("drivers", "warning", f"{gone} runs have lost their driver; list them: stategraph runs --status running")
+        yield Finding(
+            "drivers", "warning", f"{gone} runs have lost their driver; list them: stategraph runs --status running"
+        )
 
 
 async def _heads(store: Checkpointer) -> AsyncIterator[Head]:

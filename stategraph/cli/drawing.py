@@ -12,7 +12,6 @@ from typing import Annotated
 
 import typer
 
-from checkpointers.memory import MemoryCheckpointer
 from stategraph.checkpoint import Checkpoint
 from stategraph.cli.options import Json, Store, Traceback
 from stategraph.cli.refusal import DONE, Refused
@@ -20,7 +19,8 @@ from stategraph.cli.session import Session, carry_out
 from stategraph.cli.stored import stored_run
 from stategraph.cli.workflow import load_workflow
 from stategraph.graph import StateGraph
-from stategraph.run import Run
+from stategraph.run import Run, fold
+from stategraph.url import open_checkpointer
 
 __all__ = ["draw"]
 
@@ -43,13 +43,21 @@ SUFFIXES = {
 
 def draw(
     file: Annotated[
-        str | None, typer.Argument(metavar="[FILE]", help="The graph. With --run it may be left out, as --file of other commands.")
+        str | None,
+        typer.Argument(metavar="[FILE]", help="The graph. With --run it may be left out, as --file of other commands."),
     ] = None,
     out: Annotated[
-        str | None, typer.Option("--output", "-o", metavar="PATH", help="Write to this file: .svg, .png, .dot, .mmd or .md. Left out: print.")
+        str | None,
+        typer.Option(
+            "--output", "-o", metavar="PATH", help="The file to write: .svg, .png, .dot, .mmd, .md. Left out: print."
+        ),
     ] = None,
-    format: Annotated[Format | None, typer.Option("--format", help="Left out: by PATH's suffix; printed, a table.")] = None,
-    run_id: Annotated[str | None, typer.Option("--run", metavar="RUN_ID", help="Show the way of this run, and where it stands.")] = None,
+    format: Annotated[
+        Format | None, typer.Option("--format", help="Left out: by PATH's suffix; printed, a table.")
+    ] = None,
+    run_id: Annotated[
+        str | None, typer.Option("--run", metavar="RUN_ID", help="Show the way of this run, and where it stands.")
+    ] = None,
     store: Store = None,
     as_json: Json = False,
     traceback: Traceback = False,
@@ -81,11 +89,12 @@ async def _drawn_from(session: Session, run_id: str | None) -> tuple[StateGraph,
     if run_id is not None:
         async with stored_run(session, run_id) as stored:
             graph = stored.needed_graph("name its file: stategraph draw FILE --run RUN_ID")
-            return graph, Seen(await graph.info(run_id), await graph.history(run_id))
+            log = await graph.history(run_id)
+            return graph, Seen(fold(run_id, log), log)
     if session.file is None:
         raise Refused("name the FILE of a graph, or a run with --run RUN_ID")
     workflow = load_workflow(session.file)
-    return workflow.graph(workflow.store or MemoryCheckpointer()), Seen()
+    return workflow.graph(workflow.store or open_checkpointer("memory:")), Seen()
 
 
 def _format_of(out: str | None) -> Format:

@@ -24,7 +24,7 @@ from stategraph.events import Event, Failed
 from stategraph.graph import StateGraph
 from stategraph.run import fold
 
-__all__ = ["Driven", "code_of", "drive", "driven_of", "recover", "resume", "retry", "run", "teller_of"]
+__all__ = ["Driven", "Teller", "code_of", "drive", "driven_of", "recover", "resume", "retry", "run", "teller_of"]
 
 
 class Teller(Protocol):
@@ -79,16 +79,15 @@ async def teller_of(session: Session, driven: Driven) -> Teller:
     """How this session prints a run: as JSON, as lines, or as lines with a display of the graph below them."""
     if session.as_json:
         return Records(session)
-    plan = driven.graph.plan() if driven.graph else None
-    lines = Lines(session, driven.name, plan.nodes if plan else ())
-    if plan is None or not session.terminal.live:
+    lines = Lines(session, driven.name, driven.graph.plan().nodes if driven.graph else ())
+    if driven.graph is None or not session.terminal.live:
         return lines
     from stategraph.cli.live import Live
 
     if driven.run_id is None:
-        return Live(session, lines, plan)
+        return Live(session, lines, driven.graph)
     log = await driven.store.history(driven.run_id)
-    return Live(session, lines, plan, fold(driven.run_id, log), log)
+    return Live(session, lines, driven.graph, fold(driven.run_id, log), log)
 
 
 def _rests(error: Exception) -> bool:
@@ -116,9 +115,14 @@ def code_of(standing: Standing) -> int:
 def run(
     file: Annotated[str, typer.Argument(metavar="FILE", help="The graph: path.py, path.py:name or module:name.")],
     state: Annotated[
-        str | None, typer.Option("--input", "-i", metavar="JSON", help="The first state: a JSON object, @file or @- (standard input).")
+        str | None,
+        typer.Option(
+            "--input", "-i", metavar="JSON", help="The first state: a JSON object, @file or @- (standard input)."
+        ),
     ] = None,
-    run_id: Annotated[str | None, typer.Option("--run-id", metavar="ID", help="The new run's id. Left out, one is made.")] = None,
+    run_id: Annotated[
+        str | None, typer.Option("--run-id", metavar="ID", help="The new run's id. Left out, one is made.")
+    ] = None,
     store: Store = None,
     as_json: Json = False,
     plain: Plain = False,

@@ -7,13 +7,15 @@ from typing import Annotated
 
 import typer
 
+from stategraph.cli.driving import Teller
 from stategraph.cli.lines import Lines
 from stategraph.cli.options import Json, Plain, RunId, Store, Traceback
 from stategraph.cli.records import Records
 from stategraph.cli.refusal import DONE, Refused
 from stategraph.cli.session import Session, carry_out
-from stategraph.cli.stored import known_head, reading
+from stategraph.cli.stored import known_head
 from stategraph.events import Cursor
+from stategraph.stream import read_events
 
 __all__ = ["events"]
 
@@ -24,7 +26,8 @@ _LAST = 1 << 30
 def events(
     run_id: RunId,
     after: Annotated[
-        str | None, typer.Option("--after", metavar="SEQ.INDEX", help="Only what follows this event; SEQ alone: that checkpoint.")
+        str | None,
+        typer.Option("--after", metavar="SEQ.INDEX", help="Only what follows this event; SEQ alone: that checkpoint."),
     ] = None,
     follow: Annotated[bool, typer.Option("--follow", help="Go on until the run has ended.")] = False,
     store: Store = None,
@@ -36,10 +39,11 @@ def events(
 
     async def work(session: Session) -> int:
         cursor = _cursor(after)
-        async with reading(session) as door:
-            head = await known_head(session, door.checkpointer, run_id)
-            with Records(session) if session.as_json else Lines(session, head.graph, cursors=True) as teller:
-                async for event in door.events(run_id, after=cursor, follow=follow):
+        async with session.open() as opened:
+            head = await known_head(session, opened, run_id)
+            told: Teller = Records(session) if session.as_json else Lines(session, head.graph, cursors=True)
+            with told as teller:
+                async for event in read_events(opened, run_id, after=cursor, follow=follow):
                     teller.told(event)
             return DONE
 

@@ -19,11 +19,18 @@ __all__ = ["fork"]
 
 def fork(
     run_id: RunId,
-    at: Annotated[int | None, typer.Option("--at", metavar="SEQ", min=0, help="The checkpoint to fork from. Left out: the last.")] = None,
-    patch: Annotated[
-        str | None, typer.Option("--patch", metavar="JSON", help="State keys that the new run has otherwise: a JSON object, @file or @-.")
+    at: Annotated[
+        int | None, typer.Option("--at", metavar="SEQ", min=0, help="The checkpoint to fork from. Left out: the last.")
     ] = None,
-    new_run_id: Annotated[str | None, typer.Option("--run-id", metavar="ID", help="The new run's id. Left out, one is made.")] = None,
+    patch: Annotated[
+        str | None,
+        typer.Option(
+            "--patch", metavar="JSON", help="State keys that the new run has otherwise: a JSON object, @file or @-."
+        ),
+    ] = None,
+    new_run_id: Annotated[
+        str | None, typer.Option("--run-id", metavar="ID", help="The new run's id. Left out, one is made.")
+    ] = None,
     by: By = None,
     drive_on: Annotated[bool, typer.Option("--drive", help="Drive the new run at once.")] = False,
     file: File = None,

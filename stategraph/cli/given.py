@@ -31,7 +31,9 @@ def given_mapping(option: str, text: str | None) -> dict[str, Any]:
         return {}
     value = given_json(option, text)
     if not isinstance(value, dict):
-        raise Refused(f"{option} must be a JSON object of state keys, like '{{\"key\": 1}}', not {within(json.dumps(value), 60)}")
+        raise Refused(
+            f"{option} must be a JSON object of state keys, like '{{\"key\": 1}}', not {within(json.dumps(value), 60)}"
+        )
     return value
 
 

@@ -6,14 +6,14 @@ from collections.abc import AsyncIterator, Iterator
 from dataclasses import asdict
 from typing import Any
 
-from stategraph import patch
 from stategraph.checkpoint import Checkpoint, Checkpointer
 from stategraph.cli.lines import error_text, noted
 from stategraph.cli.options import Json, Plain, RunId, Store, Traceback
 from stategraph.cli.refusal import DONE
 from stategraph.cli.session import Session, carry_out
-from stategraph.cli.stored import known_head, reading
+from stategraph.cli.stored import known_head
 from stategraph.cli.text import moment, pairs, within
+from stategraph.patch import changes
 
 __all__ = ["history"]
 
@@ -27,9 +27,9 @@ def history(
     """Print a run's log: each checkpoint with its time, what it changed and who acted."""
 
     async def work(session: Session) -> int:
-        async with reading(session) as door:
-            await known_head(session, door.checkpointer, run_id)
-            async for row in rows_of(door.checkpointer, run_id):
+        async with session.open() as opened:
+            await known_head(session, opened, run_id)
+            async for row in rows_of(opened, run_id):
                 session.record(_record(row)) if session.as_json else session.line(_line(session, row))
             return DONE
 
@@ -52,7 +52,7 @@ def _record(row: Checkpoint) -> dict[str, Any]:
 
 def _line(session: Session, row: Checkpoint) -> str:
     node = within(row.node or "", 28)
-    head = f"{row.seq:>4}  {moment(row.at_ms)}  {row.kind:<8} {node:<12} "
+    head = f"{row.seq:>4}  {moment(row.at_ms)}  {row.kind:<8} {node:<16} "
     return (head + within("; ".join(filter(None, _told(row))), max(20, session.terminal.width - len(head)))).rstrip()
 
 
@@ -83,4 +83,4 @@ def _told(row: Checkpoint) -> Iterator[str]:
 
 
 def _changes(body: dict[str, Any]) -> str:
-    return pairs(patch.changes(patch.load(body)))
+    return pairs(changes(body))

@@ -30,7 +30,7 @@ _TONES: dict[str, Tone] = {
     "cancelled": "bad",
 }  # fmt: skip
 #: Columns of the event's type and, unless the graph's names need more, of the node.
-_TYPE, _NODE, _LONGEST_NODE = 16, 12, 28
+_TYPE, _NODE, _LONGEST_NODE = 16, 16, 28
 
 
 class Lines:

@@ -14,7 +14,6 @@ from stategraph.cli.options import Json, Plain, Store, Traceback
 from stategraph.cli.refusal import DONE
 from stategraph.cli.session import Session, carry_out
 from stategraph.cli.standing import TONES
-from stategraph.cli.stored import reading
 from stategraph.cli.text import ago, within
 
 __all__ = ["runs"]
@@ -27,7 +26,9 @@ _COLUMNS = ("run", "graph", "seq", "changed", "status")
 def runs(
     status: Annotated[StatusName | None, typer.Option("--status", help="Only runs of this status.")] = None,
     graph: Annotated[str | None, typer.Option("--graph", metavar="NAME", help="Only runs of this graph.")] = None,
-    limit: Annotated[int, typer.Option("--limit", "-n", metavar="N", min=1, max=100_000, help="At most this many.")] = 20,
+    limit: Annotated[
+        int, typer.Option("--limit", "-n", metavar="N", min=1, max=100_000, help="At most this many.")
+    ] = 20,
     store: Store = None,
     as_json: Json = False,
     plain: Plain = False,
@@ -36,15 +37,19 @@ def runs(
     """List runs, newest first."""
 
     async def work(session: Session) -> int:
-        async with reading(session) as door:
-            found = await door.checkpointer.runs(status=status.value if status else None, graph=graph, limit=limit)
+        async with session.open() as opened:
+            found = await opened.runs(status=status.value if status else None, graph=graph, limit=limit)
             if session.as_json:
                 for head in found:
                     session.record(asdict(head))
             elif found:
-                await _print(session, door.checkpointer, found, limit)
+                await _print(session, opened, found, limit)
             else:
-                session.line("no such runs" if status or graph else f"no runs yet; start one with: {session.command('run', 'FILE')}")
+                session.line(
+                    "no such runs"
+                    if status or graph
+                    else f"no runs yet; start one with: {session.command('run', 'FILE')}"
+                )
             return DONE
 
     return carry_out(Session(store, as_json=as_json, plain=plain, traceback=traceback), work)
@@ -54,7 +59,13 @@ async def _print(session: Session, store: Checkpointer, heads: Sequence[Head], l
     waiting = await _waiting(store, heads)
     now = store.clock.now()
     rows = [
-        (head.run_id, within(head.graph, 30), str(head.seq), ago(head.updated_ms, now), _words(head, waiting.get(head.run_id), now))
+        (
+            head.run_id,
+            within(head.graph, 30),
+            str(head.seq),
+            ago(head.updated_ms, now),
+            _words(head, waiting.get(head.run_id), now),
+        )
         for head in heads
     ]
     widths = [max(len(row[nth]) for row in (*rows, _COLUMNS)) for nth in range(len(_COLUMNS))]

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import functools
 import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from rich.console import Console, ConsoleOptions, RenderResult
 from rich.live import Live as RichLive
@@ -18,7 +20,8 @@ from stategraph.cli.standing import Standing
 from stategraph.cli.terminal import Terminal
 from stategraph.cli.text import moment, within
 from stategraph.events import Event, Failed, Interrupted, NodeStart, Rejected, Retrying, StateUpdate, Token
-from stategraph.plan import Plan
+from stategraph.graph import StateGraph
+from stategraph.node import Node, NodeFunction
 from stategraph.run import Run
 
 __all__ = ["Live"]
@@ -46,7 +49,10 @@ class Board:
 
     def __init__(self, terminal: Terminal, nodes: Sequence[str], done: Mapping[str, int]) -> None:
         self._terminal = terminal
-        self._marks = {node: Mark(sign="done" if done.get(node) else "idle", done=done.get(node, 0)) for node in nodes}
+        self._marks = {node: Mark() for node in nodes}
+        for node, times in done.items():
+            if node in self._marks:
+                self._marks[node] = Mark("done", "done", times)
         self._last = nodes[0] if nodes else ""
 
     def stands(self, run: Run) -> None:
@@ -61,8 +67,7 @@ class Board:
             return
         match event:
             case NodeStart():
-                self._set(event.node_name, "running", "running")
-                mark.since, mark.tokens = time.monotonic(), ""
+                self.starts(event.node_name)
             case Token():
                 mark.tokens = (mark.tokens + str(event.payload.get("text", "")))[-200:]
             case StateUpdate():
@@ -76,6 +81,11 @@ class Board:
                 self._set(event.node_name, "failed", f"failed: {error_text(event.payload['error'])}")
             case Rejected():
                 self._set(event.node_name, "failed", "rejected")
+
+    def starts(self, node: str) -> None:
+        """A node runs from now on."""
+        self._set(node, "running", "running")
+        self._marks[node].since, self._marks[node].tokens = time.monotonic(), ""
 
     def _set(self, node: str, sign: str, words: str) -> None:
         if node in self._marks:
@@ -96,11 +106,11 @@ class Board:
 
     def _line(self, name: str, width: int, room: int) -> Text:
         mark = self._marks[name]
-        words = mark.words or ("done" if mark.done else "")
+        words = mark.words
         if mark.since is not None:
             words = f"{words} {time.monotonic() - mark.since:.0f} s {mark.tokens[-60:]}".rstrip()
         if mark.done > 1:
-            words += f" ({mark.done} times done)"
+            words += f" {mark.done} times" if mark.sign == "done" else f" (done {mark.done} times)"
         line = Text(no_wrap=True, overflow="ellipsis")
         line.append(f"{self._terminal.sign(mark.sign)} {within(name, 28):<{width}}  ", style=_STYLES[mark.sign])
         line.append(within(words, max(10, room - width - 5)))
@@ -108,7 +118,11 @@ class Board:
 
 
 #: How a node stands at which the run stands in this phase.
-_PHASES = {"gate": ("waits", "waits for a decision"), "asked": ("waits", "waits for an answer"), "failed": ("failed", "failed")}
+_PHASES = {
+    "gate": ("waits", "waits for a decision"),
+    "asked": ("waits", "waits for an answer"),
+    "failed": ("failed", "failed"),
+}
 
 
 @dataclass
@@ -117,7 +131,7 @@ class Live:
 
     session: Session
     lines: Lines
-    plan: Plan
+    graph: StateGraph
     #: What was there before: the run, and its log.
     run: Run | None = None
     history: Sequence[Checkpoint] = ()
@@ -127,7 +141,11 @@ class Live:
     def __post_init__(self) -> None:
         terminal = self.session.terminal
         done = Counter(row.node or "" for row in self.history if row.kind == "node")
-        self.board = Board(terminal, list(self.plan.nodes), done)
+        nodes = self.graph.plan().nodes
+        self.board = Board(terminal, list(nodes), done)
+        for node in nodes.values():
+            if not (node.is_async or node.blocking):
+                self.graph.replace_node(node.name, _announced(node, self.board))
         if self.run is not None:
             self.board.stands(self.run)
         console = Console(no_color=not terminal.colour, highlight=False, markup=False, emoji=False)
@@ -145,10 +163,19 @@ class Live:
         """Print the event's line, and move its node on the board."""
         self.board.told(event)
         self.lines.told(event)
-        if not isinstance(event, Token):
-            self._display.refresh()  # a node that blocks the loop leaves the display as it is now
 
     def closed(self, standing: Standing) -> None:
         """Take the board away: what stays on the screen are lines."""
         self._display.stop()
         self.lines.closed(standing)
+
+
+def _announced(node: Node, board: Board) -> NodeFunction:
+    """The node's function, with a word to the board first: a sync node blocks the loop, and its event comes when it is done."""
+
+    @functools.wraps(node.function)
+    def announced(*arguments: Any) -> Any:
+        board.starts(node.name)
+        return node.function(*arguments)
+
+    return announced

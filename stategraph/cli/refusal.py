@@ -81,7 +81,9 @@ def _sentence(error: Exception, command: Command) -> str:
         case _ if _told(error):
             return str(error)
         case _:
-            return f"unexpected {type(error).__name__}: {error}; type it again with --traceback and report what it shows"
+            return (
+                f"unexpected {type(error).__name__}: {error}; type it again with --traceback and report what it shows"
+            )
 
 
 def _refused(error: DecisionRefused) -> str:

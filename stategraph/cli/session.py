@@ -9,10 +9,11 @@ import shlex
 import signal
 import sys
 import traceback as tracebacks
+import warnings
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
@@ -91,6 +92,7 @@ Work = Callable[[Session], Awaitable[int]]
 
 def carry_out(session: Session, work: Work) -> int:
     """Do a command's work and answer its exit code. Whatever goes wrong is told in one sentence."""
+    warnings.showwarning = partial(_tell_warning, session)
     try:
         return asyncio.run(_until_terminated(work, session))
     except KeyboardInterrupt:
@@ -100,7 +102,9 @@ def carry_out(session: Session, work: Work) -> int:
     except BrokenPipeError:
         return _unheard()
     except SystemExit as error:
-        stopped = Refused(f"the workflow's code called sys.exit({error.code!r}); let it raise an error instead", FAILED, "SystemExit")
+        stopped = Refused(
+            f"the workflow's code called sys.exit({error.code!r}); let it raise an error instead", FAILED, "SystemExit"
+        )
         return tell_refusal(stopped, session)
     except Exception as error:  # noqa: BLE001  # the outermost place: people read a sentence, not a traceback
         return tell_refusal(error, session)
@@ -113,6 +117,13 @@ async def _until_terminated(work: Work, session: Session) -> int:
     with suppress(NotImplementedError):  # Windows
         asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)
     return await work(session)
+
+
+def _tell_warning(session: Session, message: Warning | str, kind: type[Warning], file: str, line: int, *_: Any) -> None:
+    """Print a warning to standard error: ours as a sentence, anybody else's with its place."""
+    ours = Path(file).is_relative_to(Path(__file__).parents[1])
+    place = "" if ours else f"{file}, line {line}: {kind.__name__}: "
+    session.terminal.aside(f"stategraph: {within(f'{place}{message}')}")
 
 
 def tell_refusal(error: Exception, session: Session) -> int:

@@ -8,14 +8,13 @@ from typing import Annotated, Any
 
 import typer
 
-from stategraph.checkpoint import Boundary, Head
+from stategraph.checkpoint import Boundary, Checkpointer, Head
 from stategraph.cli.options import Json, Plain, RunId, Store, Traceback
 from stategraph.cli.refusal import DONE, Refused
 from stategraph.cli.session import Session, carry_out
-from stategraph.cli.standing import TONES, Standing, boundary_lines
-from stategraph.cli.stored import known_head, reading
+from stategraph.cli.standing import TONES, Standing, boundary_lines, standing_of
+from stategraph.cli.stored import known_head
 from stategraph.cli.text import ago, compact, moment, within
-from stategraph.graph import StateGraph
 from stategraph.run import Run, fold
 
 __all__ = ["show"]
@@ -23,7 +22,9 @@ __all__ = ["show"]
 
 def show(
     run_id: RunId,
-    at: Annotated[int | None, typer.Option("--at", metavar="SEQ", min=0, help="As it was after this checkpoint.")] = None,
+    at: Annotated[
+        int | None, typer.Option("--at", metavar="SEQ", min=0, help="As it was after this checkpoint.")
+    ] = None,
     store: Store = None,
     as_json: Json = False,
     plain: Plain = False,
@@ -32,22 +33,21 @@ def show(
     """Show a run: its status, what it waits for and what to type, and its state."""
 
     async def work(session: Session) -> int:
-        async with reading(session) as door:
-            head = await known_head(session, door.checkpointer, run_id)
+        async with session.open() as opened:
+            head = await known_head(session, opened, run_id)
             if at is None:
-                run = await door.info(run_id)
-                standing = Standing(run, head, await door.boundaries(run_id), door.checkpointer.clock.now())
-                _tell(session, run, head, standing)
+                standing = await standing_of(opened, run_id)
+                _tell(session, standing.run, standing.head, standing)
             else:
-                _tell(session, await _run_at(door, head, at), head, None)
+                _tell(session, await _run_at(opened, head, at), head, None)
             return DONE
 
     return carry_out(Session(store, as_json=as_json, plain=plain, traceback=traceback), work)
 
 
-async def _run_at(door: StateGraph, head: Head, at: int) -> Run:
+async def _run_at(store: Checkpointer, head: Head, at: int) -> Run:
     """The run as the log tells it up to a checkpoint."""
-    log = await door.checkpointer.load(head.run_id, until=at)
+    log = await store.load(head.run_id, until=at)
     if log is None or at > head.seq:
         raise Refused(f"run {head.run_id!r} has no checkpoint {at}; its log ends at {head.seq}")
     return fold(head.run_id, log.checkpoints, log.snapshot[1] if log.snapshot else None)

@@ -10,10 +10,10 @@ from stategraph.checkpoint import Boundary, Checkpointer, Head
 from stategraph.cli.session import Session
 from stategraph.cli.terminal import Tone
 from stategraph.cli.text import ago, compact, moment, within
-from stategraph.graph import StateGraph
-from stategraph.run import Position, Run
+from stategraph.errors import UnknownRun
+from stategraph.run import Position, Run, fold_log
 
-__all__ = ["Standing", "TONES", "boundary_lines", "standing_of"]
+__all__ = ["TONES", "Standing", "boundary_lines", "standing_of"]
 
 TONES: dict[str, Tone] = {
     "completed": "good", "pending": "waits", "failed": "bad", "rejected": "bad", "cancelled": "bad", "ready": "quiet",
@@ -29,7 +29,7 @@ class Standing:
         self.run = run
         self.head = head
         #: Those that somebody may decide.
-        self.open = [b for b in boundaries if b.state == "open" and b.kind != "timer"]
+        self.open = [boundary for boundary in boundaries if boundary.kind != "timer"]
         self.now = now
 
     @property
@@ -100,11 +100,10 @@ class Standing:
 
 async def standing_of(store: Checkpointer, run_id: str) -> Standing:
     """Where a run of the store stands."""
-    door = StateGraph(store)
-    run = await door.info(run_id)
-    head = await store.head(run_id)
-    assert head is not None  # it was there for `info`
-    return Standing(run, head, await door.boundaries(run_id), store.clock.now())
+    log = await store.load(run_id)
+    if log is None:
+        raise UnknownRun(run_id)
+    return Standing(fold_log(log), log.head, await store.boundaries(run_id, state="open"), store.clock.now())
 
 
 def decisions(session: Session, boundary: Boundary) -> Iterator[tuple[str, str]]:

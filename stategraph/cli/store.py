@@ -38,9 +38,13 @@ def _check_file(file: Path, url: str, new: bool) -> None:
     if os.path.isdir(file):
         raise Refused(f"the store {url!r} is a folder; name a file in it: --store {url.rstrip('/')}/runs.db")
     if not os.path.isdir(file.parent):
-        raise Refused(f"there is no folder {str(file.parent)!r} for the store {url!r}; make it, or name another with --store")
+        raise Refused(
+            f"there is no folder {str(file.parent)!r} for the store {url!r}; make it, or name another with --store"
+        )
     if not new and not os.path.exists(file):
-        raise Refused(f"there is no store {url!r} yet; name yours with --store URL, or start a run with: stategraph run FILE")
+        raise Refused(
+            f"there is no store {url!r} yet; name yours with --store URL, or start a run with: stategraph run FILE"
+        )
 
 
 # -- passwords
@@ -55,9 +59,8 @@ def redacted(url: str) -> str:
         return url
     before, at, after = url.rpartition("@")
     if at:
-        scheme, _, _ = before.partition(":")
-        named = re.fullmatch(r"[a-zA-Z][a-zA-Z0-9+.-]*", scheme) and ":" in before
-        url = f"{scheme if named else ''}{':' if named else ''}***@{after}"
+        scheme = re.match(r"[a-zA-Z][a-zA-Z0-9+.-]*:(//)?", before)
+        url = f"{scheme[0] if scheme else ''}***@{after}"
     return _QUERY.sub(r"\1***", url)
 
 

@@ -14,7 +14,7 @@ from stategraph.cli.workflow import Workflow, load_workflow
 from stategraph.errors import did_you_mean
 from stategraph.graph import StateGraph
 
-__all__ = ["Stored", "known_head", "reading", "started", "stored_run"]
+__all__ = ["Stored", "known_head", "started", "stored_run"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,19 +62,13 @@ async def stored_run(session: Session, run_id: str) -> AsyncIterator[Stored]:
             yield Stored(store, head, graph, "" if graph else catalogue.missing(head.graph))
 
 
-@asynccontextmanager
-async def reading(session: Session) -> AsyncIterator[StateGraph]:
-    """A door to the store's runs that needs no graph of theirs: it reads, and it cancels."""
-    async with session.open() as store:
-        yield StateGraph(store)
-
-
 async def known_head(session: Session, store: Checkpointer, run_id: str) -> Head:
     """The run's row; `Refused` names the likely typo."""
     head = await store.head(check_run_id(run_id))
     if head is None:
-        hint = did_you_mean(run_id, [other.run_id for other in await store.runs(limit=200)])
-        raise Refused(f"no run {run_id!r} in this store{hint}; list its runs with: {session.command('runs')}", USAGE, "UnknownRun")
+        known = [other.run_id for other in await store.runs(limit=200)]
+        hint = did_you_mean(run_id, known) or f"; list its runs with: {session.command('runs')}"
+        raise Refused(f"no run {run_id!r} in this store{hint}", USAGE, "UnknownRun")
     return head
 
 

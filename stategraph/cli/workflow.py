@@ -20,7 +20,7 @@ from uuid import uuid4
 from stategraph.checkpoint import Checkpointer
 from stategraph.cli.refusal import Refused
 from stategraph.cli.text import within
-from stategraph.errors import GraphError, did_you_mean
+from stategraph.errors import GraphError, did_you_mean, shortened
 from stategraph.graph import StateGraph
 
 __all__ = ["Workflow", "load_workflow"]
@@ -59,13 +59,15 @@ class Workflow:
         if inspect.iscoroutine(graph):
             graph.close()
         if not isinstance(graph, StateGraph):
-            raise self._refused(f"returned a {type(graph).__name__}")
+            raise self._refused(f"returned {shortened(graph, 60)} instead of a StateGraph")
         if graph.checkpointer is not checkpointer:
             raise self._refused("built its graph around another store than the checkpointer it was given")
         return graph
 
     def _refused(self, what: str) -> Refused:
-        return Refused(f"{self.file}: {self.name} {what}; write `def {self.name}(checkpointer)` that returns StateGraph(checkpointer)")
+        return Refused(
+            f"{self.file}: {self.name} {what}; write `def {self.name}(checkpointer)` that returns StateGraph(checkpointer)"
+        )
 
 
 def load_workflow(file: str, folder: Path | None = None) -> Workflow:
@@ -79,10 +81,13 @@ def load_workflow(file: str, folder: Path | None = None) -> Workflow:
     names = vars(module)
     chosen = name or _usual_name(file, names)
     if chosen not in names:
-        raise Refused(f"{file}: it defines no {chosen!r}{did_you_mean(chosen, _candidates(names))}; {_offer(names)}")
+        hint = did_you_mean(chosen, _candidates(names)) or f"; {_offer(names)}"
+        raise Refused(f"{file}: it defines no {chosen!r}{hint}")
     found = names[chosen]
     if not isinstance(found, StateGraph) and not callable(found):
-        raise Refused(f"{file}: {chosen} is a {type(found).__name__}, neither a StateGraph nor a function that builds one; {_offer(names)}")
+        raise Refused(
+            f"{file}: {chosen} is a {type(found).__name__}, neither a StateGraph nor a function that builds one; {_offer(names)}"
+        )
     return Workflow(file, chosen, found)
 
 
@@ -169,7 +174,11 @@ def _candidates(names: Mapping[str, Any]) -> list[str]:
 
 def _offer(names: Mapping[str, Any]) -> str:
     found = ", ".join(_candidates(names))
-    return f"name one of its own with FILE:name ({found})" if found else "add `def build(checkpointer)` that returns a StateGraph"
+    return (
+        f"name one of its own with FILE:name ({found})"
+        if found
+        else "add `def build(checkpointer)` that returns a StateGraph"
+    )
 
 
 def broken(file: str, error: BaseException) -> Refused:
@@ -177,7 +186,9 @@ def broken(file: str, error: BaseException) -> Refused:
     text = str(error) if not isinstance(error, SyntaxError) else error.msg
     place = _place(file, error)
     said = f"{type(error).__name__}: {text}" if text else type(error).__name__
-    return Refused(f"{place}: {said}; mend it and try again (--traceback shows how it came to it)", kind=type(error).__name__)
+    return Refused(
+        f"{place}: {said}; mend it and try again (--traceback shows how it came to it)", kind=type(error).__name__
+    )
 
 
 def _place(file: str, error: BaseException) -> str:

