@@ -28,7 +28,7 @@ SCHEMA = (
       owner       TEXT,
       lease_until INTEGER,              -- ms; liveness only
       CHECK ((status = 'running') = (owner IS NOT NULL AND lease_until IS NOT NULL)),
-      CHECK (status NOT IN ('rejected','cancelled') OR ending = status)
+      CHECK (status NOT IN ('rejected','cancelled') OR coalesce(ending, '') = status)
     )
     """,
     "CREATE INDEX runs_work ON runs (status, lease_until) WHERE status IN ('ready','running')",

@@ -633,11 +633,10 @@ class _Database(sqlite3.Connection):
         """Inside a transaction: the first row by the verb's predicate, the others after it, the head with each."""
         now, last = self.clock.now(), entries[-1]
         written: tuple[int, int, str] | None = None
-        for entry in entries:
+        for nth, entry in enumerate(entries):
             status = entry.status if entry is last else "running"
-            expected = seen if written is None else written[1]
             fast = entry.effect is None and entry.kind in COMPLETES
-            written = (self._insert if fast else self._insert_any)(lease, expected, entry, status, now)
+            written = (self._insert if fast else self._insert_any)(lease, seen + nth, entry, status, now)
             if written is None:
                 if entry is not entries[0]:
                     raise sqlite3.IntegrityError("a visit that follows a new one has rows already")

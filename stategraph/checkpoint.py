@@ -453,7 +453,8 @@ def seal(
     body: bytes,
 ) -> bytes:
     """BLAKE2b-128 over a row's columns as a JSON array, a newline and the body."""
-    if epoch is not None and act is opens is None and path is not None and _PLAIN_PATH(path):
+    plain = opens is boundary is decision is name is key is actor is act is None
+    if plain and epoch is not None and path is not None and _PLAIN_PATH(path):
         # A driver's plain row: the same bytes without the encoder. A run id needs no escapes.
         text = f'["{run_id}","{kind}",{epoch},"{path}",{step},{attempt},null,null,null,null,null,null,null,{at_ms}]\n'
     else:

@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 
 from stategraph.checkpoint import ENDED, Checkpoint, Checkpointer, Head, Log, Status, check_run_id, dump_openings
 from stategraph.deciding import operating_user
-from stategraph.encoding import encode
+from stategraph.encoding import check_json, encode
 from stategraph.engine import Engine, approval
 from stategraph.errors import GraphChangedError, LeaseHeld, RunExists, RunNotClaimable, UnknownRun, did_you_mean
 from stategraph.events import Cursor, Event
@@ -111,9 +111,9 @@ class Driver:
         return log
 
     async def ending(self, run_id: str, after: int) -> list[Event]:
-        """What the rows after a seq tell, but for the acts: how a run ended."""
+        """The last event of the rows after a seq: how a run ended. No node started just now."""
         cursor = Cursor(after, 1 << 30) if after >= 0 else None
-        return [event async for event in read_events(self.checkpointer, run_id, after=cursor, acts=False)]
+        return [event async for event in read_events(self.checkpointer, run_id, after=cursor, acts=False)][-1:]
 
     async def refusal(self, run_id: str) -> RunNotClaimable:
         """Why a run cannot be driven now, and the way out."""
@@ -134,8 +134,8 @@ class Driver:
             for name in (position.node, position.target)
             if name is not None and name not in plan.nodes and name != END
         ]
+        values = run.state if run.version == plan.version else applied(run.state, self._migrated(run))
         if plan.schema.kind is not None:
-            values = run.state if run.version == plan.version else applied(run.state, self._migrated(run))
             reasons += plan.schema.misfits(values)
         if reasons:
             raise GraphChangedError(run.run_id, reasons)
@@ -149,6 +149,8 @@ class Driver:
         patch: Patch = {}
         for version in versions[versions.index(run.version) :]:
             for key, value in self._migrations[version](dict(values)).items():
+                if value is not DELETE:
+                    check_json(value, f"$.{key}")
                 patch[key] = ("delete", None) if value is DELETE else ("set", value)
             values = applied(values, patch)
         return patch

@@ -41,7 +41,10 @@ def encode(value: Any) -> bytes:
 
 def digest_of(value: Any) -> str:
     """SHA-256 (hex) of the value's canonical JSON: the same for equal content in any key order."""
-    return sha256(_canonical(value).encode("ascii")).hexdigest()
+    try:
+        return sha256(_canonical(value).encode("ascii")).hexdigest()
+    except ValueError as error:
+        raise StateError(str(error), "$") from None
 
 
 def check_json(value: Any, path: str) -> None:

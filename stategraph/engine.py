@@ -14,7 +14,7 @@ from typing import Any, Literal
 from stategraph import patch as patches
 from stategraph.checkpoint import Checkpoint, Checkpointer, Entry, Lease, Opening, Status, dump_openings
 from stategraph.encoding import digest_of, encode
-from stategraph.errors import LeaseLost, PoisonedRun, StepBudgetExhausted
+from stategraph.errors import LeaseLost, PoisonedRun, StateError, StepBudgetExhausted
 from stategraph.events import ACTS, Event
 from stategraph.execution import Execution, InDoubt
 from stategraph.gate import Gate
@@ -95,7 +95,7 @@ class Engine:
             elif run.timer() and run.resting() == "pending":
                 await self._wait_for_timer()
             else:
-                await self._settle(run.resting())
+                await self._settle(run.resting(), self._rest())
 
     async def advance(self, position: Position) -> None:
         """Execute exactly one visit and append its checkpoint. The only place from which a node is started."""
@@ -133,7 +133,10 @@ class Engine:
         else:
             if execution.halted is None:
                 seconds = time.perf_counter() - started
-                await self._keep(position, node, patch, {"ms": round(seconds * 1000), **_emitted(execution)})
+                try:
+                    await self._keep(position, node, patch, {"ms": round(seconds * 1000), **_emitted(execution)})
+                except StateError as error:  # too much for one row: like any other result that cannot be stored
+                    await self._fail(position, _blamed(error, patch, node.name), "node", {"ms": round(seconds * 1000)})
                 self._warn_of_blocking(node, seconds)
         if execution.halted is not None:  # even where user code swallowed what stopped it: nothing of it is recorded
             self._unhalt(execution)
@@ -277,6 +280,12 @@ class Engine:
             Checkpoint(self.run.run_id, written.seq, "settled", written.status, body, written.at_ms, self.lease.epoch)
         )
 
+    def _rest(self) -> bytes:
+        """What a rest has to tell: that the run failed by a person's word about an effect in doubt."""
+        if self.run.resting() != "failed" or self.failure is not None or self.run.position is None:
+            return b"{}"
+        return encode({"node": self.run.position.node, "error": {"type": "InDoubt", "message": self.run.error}})
+
     async def migrate(self, version: str, patch: Patch) -> None:
         """Store what a migration changed, before anything runs on it."""
         body = {"version": version, "fingerprint": self.plan.fingerprint, **patches.dump(patch)}
@@ -307,7 +316,11 @@ class Engine:
         """The folded run, once the patches since the last snapshot outweigh it."""
         if self._since < max(self._weight, SMALLEST_SNAPSHOT):
             return None
-        snapshot = self.run.snapshot()
+        try:
+            snapshot = self.run.snapshot()
+        except StateError:  # too large a state for one value: the log alone has to do
+            self._since = 0
+            return None
         self._since, self._weight = 0, len(snapshot)
         return snapshot
 
@@ -369,6 +382,16 @@ def _ms_since(started: float) -> int:
 
 def _emitted(execution: Execution) -> dict[str, Any]:
     return {"emits": execution.emits} if execution.emits else {}
+
+
+def _blamed(error: StateError, patch: Patch, node: str) -> StateError:
+    """Why a node's row could not be stored, with the key to blame if it is one alone."""
+    for name, (_, value) in patch.items():
+        try:
+            encode(value)
+        except StateError as alone:
+            return StateError(alone.reason, f"$.{name}", node)
+    return StateError(error.reason, error.path, node)
 
 
 def _told(error: Exception) -> dict[str, str]:

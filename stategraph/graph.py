@@ -392,7 +392,10 @@ class StateGraph:
 
     async def boundaries(self, run_id: str) -> list[Boundary]:
         """The run's boundaries, open and closed, oldest first."""
-        return await self.checkpointer.boundaries(check_run_id(run_id))
+        found = await self.checkpointer.boundaries(check_run_id(run_id))
+        if not found and await self.checkpointer.head(run_id) is None:
+            raise UnknownRun(run_id)
+        return found
 
     def events(self, run_id: str, *, after: Cursor | None = None, follow: bool = False) -> AsyncIterator[Event]:
         """The run's durable events after a cursor, acts too, from its log; `follow` goes on until the run has ended."""
@@ -425,7 +428,7 @@ class StateGraph:
         """The run as it was after checkpoint `at`."""
         log = await self._driver().load(run_id, until=at)
         run = fold(run_id, log.checkpoints, log.snapshot[1] if log.snapshot else None)
-        if at is not None and run.seq != at:
+        if at is not None and (run.seq != at or at < 0):
             raise LookupError(f"run {run_id!r} has no checkpoint {at}; its log ends at {log.head.seq}")
         return run
 

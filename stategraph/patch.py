@@ -38,6 +38,7 @@ Patch: TypeAlias = dict[str, tuple[Operation, Any]]
 
 _WRITES: tuple[Operation, ...] = ("set", "append", "merge")
 _NOTHING: Mapping[str, Any] = {}
+_GROWING = frozenset({list, dict})
 
 
 def apply(values: dict[str, Any], patch: Patch) -> None:
@@ -55,8 +56,8 @@ def apply(values: dict[str, Any], patch: Patch) -> None:
 
 def apply_stored(values: dict[str, Any], grouped: Mapping[str, Any]) -> None:
     """`apply` for a patch in its stored form, as it stands in a checkpoint's body."""
-    if "set" in grouped:
-        values.update(grouped["set"])
+    for key, value in grouped.get("set", _NOTHING).items():
+        values[key] = value.copy() if type(value) in _GROWING else value  # what grows later must not grow in the row
     for key, items in grouped.get("append", _NOTHING).items():
         values.setdefault(key, []).extend(items)
     for key, items in grouped.get("merge", _NOTHING).items():

@@ -174,7 +174,7 @@ class Run:
         position = self._visit(row, "ready")
         patch.apply_stored(self.state, body)
         self.steps += 1
-        self.usage["active_ms"] += body["ms"]
+        self.usage["active_ms"] += body.get("ms", 0)
         if body.get("phase") == "route":
             self.positions[position.path] = Position(position.path, position.node, "route", position.step + 1)
         else:
@@ -304,7 +304,7 @@ class Run:
     def _restore(self, content: dict[str, Any]) -> None:
         positions, boundaries = content.pop("positions"), content.pop("boundaries")
         for name in _FIELDS:  # by our own list: what is stored names nothing
-            setattr(self, name, content[name])
+            setattr(self, name, content.get(name, getattr(self, name)))  # a key that is newer than the snapshot
         self.positions = {item["path"]: Position(**item) for item in positions}
         for item in boundaries:
             opening = item["opening"]

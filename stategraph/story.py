@@ -118,7 +118,10 @@ class _Story:
             self.started()
 
     def settled(self) -> None:
-        """A rest tells its status alone."""
+        """A rest tells its status alone, but for a failure that no row of the visit has told."""
+        body = self.row.content
+        if "error" in body:
+            self.add(Failed, body["node"], {"error": copied(body["error"])})
 
     def signal(self) -> None:
         self.add(Signalled, self.place(), {"name": self.row.name, "key": self.row.key, "by": self.row.actor})

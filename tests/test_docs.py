@@ -169,7 +169,7 @@ def errors_below(kind: type[Exception]) -> Iterator[type[Exception]]:
 def test_the_picture_is_what_the_readmes_graph_draws() -> None:
     """Compared as DOT text: each Graphviz lays it out a little differently. `python docs/draw.py` draws it anew."""
     drawn = asyncio.run(drawing().picture("dot"))
-    assert drawn == (ROOT / "docs/refund.dot").read_text(encoding="utf-8")
+    assert drawn == (ROOT / "docs/refund.dot").read_text(encoding="utf-8"), "draw it anew: python docs/draw.py"
     svg = (ROOT / "docs/refund.svg").read_text(encoding="utf-8")
     written = {html.unescape(text) for text in re.findall(r"<text[^>]*>([^<]*)</text>", svg)}
     labels = {line for label in re.findall(r'label="([^"]*)"', drawn) for line in re.split(r"\\[nl]", label)}

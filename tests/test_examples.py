@@ -7,7 +7,6 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
 
@@ -142,7 +141,7 @@ def test_the_demo_can_be_run_again_and_touches_nothing_but_its_own_files(tmp_pat
 
 
 @pytest.fixture
-def refund(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[ModuleType]:
+def refund(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
     """workflows/refund.py, loaded by its path, with a ledger."""
     monkeypatch.setenv("REFUND_LEDGER", str(tmp_path / "ledger"))
     spec = importlib.util.spec_from_file_location("refund", ROOT / "workflows/refund.py")
@@ -151,7 +150,7 @@ def refund(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[ModuleTy
     module = importlib.util.module_from_spec(spec)
     monkeypatch.setitem(sys.modules, "refund", module)
     spec.loader.exec_module(module)
-    yield module
+    return module
 
 
 async def test_a_refund_of_900_waits_and_one_of_400_does_not(

@@ -28,7 +28,7 @@ def cancel(
             asked = await StateGraph(opened).cancel(run_id, by=by, note=note)
             standing = await standing_of(opened, run_id)
             if not asked:
-                why = "it was asked to end before" if standing.run.ending else "nothing is left to cancel"
+                why = "it was asked to end before" if standing.run.ending and not standing.run.ended else "nothing is left to cancel"
                 raise Refused(f"run {run_id!r} is {standing.headline()}; {why}", FAILED, "RunNotClaimable")
             session.record(standing.record()) if session.as_json else session.line(
                 f"run {run_id} is {standing.headline()}"

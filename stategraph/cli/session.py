@@ -92,7 +92,8 @@ Work = Callable[[Session], Awaitable[int]]
 
 def carry_out(session: Session, work: Work) -> int:
     """Do a command's work and answer its exit code. Whatever goes wrong is told in one sentence."""
-    warnings.showwarning = partial(_tell_warning, session)
+    terminal = session.terminal  # from here on: before the user's code can print into a pipe of JSON
+    warnings.showwarning = partial(_tell_warning, terminal)
     try:
         return asyncio.run(_until_terminated(work, session))
     except KeyboardInterrupt:
@@ -119,11 +120,11 @@ async def _until_terminated(work: Work, session: Session) -> int:
     return await work(session)
 
 
-def _tell_warning(session: Session, message: Warning | str, kind: type[Warning], file: str, line: int, *_: Any) -> None:
+def _tell_warning(terminal: Terminal, message: Warning | str, kind: type[Warning], file: str, line: int, *_: Any) -> None:
     """Print a warning to standard error: ours as a sentence, anybody else's with its place."""
     ours = Path(file).is_relative_to(Path(__file__).parents[1])
     place = "" if ours else f"{file}, line {line}: {kind.__name__}: "
-    session.terminal.aside(f"stategraph: {within(f'{place}{message}')}")
+    terminal.aside(f"stategraph: {within(f'{place}{message}')}")
 
 
 def tell_refusal(error: Exception, session: Session) -> int:

@@ -22,11 +22,18 @@ _STANDS = {"completed": _DONE, "failed": _FAILED, "rejected": _FAILED, "cancelle
 _TITLE_WIDTHS = {"LR": 90, "TB": 40}
 
 _SHAPES: Mapping[str, Mapping[str, str]] = {
-    "start": {"shape": "circle", "width": "0.2", "fixedsize": "true"},
-    "node": {"shape": "box", "style": "rounded,filled", "margin": "0.14,0.08"},
-    "router": {"shape": "diamond", "margin": "0.02,0.02", "height": "0.5"},
-    "gate": {"shape": "octagon", "margin": "0.04,0.04"},
-    "end": {"shape": "ellipse", "peripheries": "2", "margin": "0.03,0.03", "width": "0.4", "height": "0.4"},
+    "start": {"shape": "circle", "style": "filled", "width": "0.2", "fixedsize": "true"},
+    "node": {},
+    "router": {"shape": "diamond", "style": "filled", "margin": "0.02", "height": "0.5"},
+    "gate": {"shape": "octagon", "style": "filled", "margin": "0.04"},
+    "end": {
+        "shape": "ellipse",
+        "style": "filled",
+        "peripheries": "2",
+        "margin": "0.03",
+        "width": "0.4",
+        "height": "0.4",
+    },
 }
 
 
@@ -39,13 +46,32 @@ def _lines(drawing: Drawing) -> Iterator[str]:
     yield "digraph stategraph {"
     yield f"  graph {_attributes(_graph(drawing), line_end=LEFT)};"
     yield f"  graph {CAREFUL};"
-    yield f"  node {_attributes({'fontname': FONT, 'fontsize': '12', 'style': 'filled'})};"
-    yield f"  edge {_attributes({'fontname': FONT, 'fontsize': '11', 'arrowsize': '0.7'})};"
+    node, edge = _defaults(drawing)
+    yield f"  node {_attributes(node)};"
+    yield f"  edge {_attributes(edge)};"
     for mark in drawing.marks:
-        yield f"  {mark.id} {_attributes(_mark(mark, drawing))};"
+        yield f"  {mark.id} {_attributes(_unlike(node, _mark(mark, drawing)))};"
     for nth, arrow in enumerate(drawing.arrows):
-        yield f"  {arrow.source} -> {arrow.target} {_attributes(_arrow(arrow, nth, drawing))};"
+        yield f"  {arrow.source} -> {arrow.target} {_attributes(_unlike(edge, _arrow(arrow, nth, drawing)))};"
     yield "}"
+
+
+def _defaults(drawing: Drawing) -> tuple[dict[str, str], dict[str, str]]:
+    """What marks and arrows have in common."""
+    colour = _plain_colour(drawing)
+    both = {"fontname": FONT, "fontcolor": _INK, "color": colour}
+    node = {
+        "fontsize": "12",
+        "shape": "box",
+        "style": "rounded,filled",
+        "fillcolor": _FILLS[colour],
+        "margin": "0.14,0.08",
+    }
+    return both | node, both | {"fontsize": "11", "arrowsize": "0.7"}
+
+
+def _unlike(defaults: Mapping[str, str], attributes: Mapping[str, str]) -> dict[str, str]:
+    return {name: value for name, value in attributes.items() if defaults.get(name) != value}
 
 
 def _graph(drawing: Drawing) -> dict[str, str]:
@@ -72,7 +98,6 @@ def _mark(mark: Mark, drawing: Drawing) -> dict[str, str]:
         **_SHAPES[mark.kind],
         "color": colour,
         "fillcolor": colour if mark.kind == "start" else _FILLS[colour],
-        "fontcolor": _INK,
     }
     if mark.irreversible:
         attributes["peripheries"] = "2"
@@ -91,15 +116,17 @@ def _classes(mark: Mark, drawing: Drawing) -> str:
 def _colour(mark: Mark, drawing: Drawing) -> str:
     if mark.stands:
         return _STANDS.get(drawing.status or "", _WAITS)
-    if mark.passed:
-        return _DONE
+    return _DONE if mark.passed else _plain_colour(drawing)
+
+
+def _plain_colour(drawing: Drawing) -> str:
+    """What a run has not touched steps back."""
     return _QUIET if drawing.of_run else _INK
 
 
 def _arrow(arrow: Arrow, nth: int, drawing: Drawing) -> dict[str, str]:
     classes = f"sg-{arrow.kind} sg-taken" if arrow.taken else f"sg-{arrow.kind}"
-    colour = _DONE if arrow.taken else _QUIET if drawing.of_run else _INK
-    attributes = {"id": f"sg-a{nth}", "class": classes, "color": colour, "fontcolor": _INK}
+    attributes = {"id": f"sg-a{nth}", "class": classes}
     if arrow.label:
         # beside a line that runs downwards a label would touch it
         gap = " " if drawing.direction == "TB" else ""
@@ -107,7 +134,7 @@ def _arrow(arrow: Arrow, nth: int, drawing: Drawing) -> dict[str, str]:
     if arrow.inferred:
         attributes["style"] = "dashed"
     if arrow.taken:
-        attributes["penwidth"] = "2.5"
+        attributes |= {"color": _DONE, "penwidth": "2.5"}
     return attributes
 
 

@@ -25,7 +25,7 @@ Direction: TypeAlias = Literal["LR", "TB"]
 #: The name of a router that is a lambda.
 NAMELESS = "?"
 #: What is written on a mark is wrapped at this many characters, so that none becomes a banner.
-_WIDTHS: Mapping[MarkKind, int] = {"node": 30, "router": 20, "gate": 24, "start": 20, "end": 20}
+_WIDTHS: Mapping[MarkKind, int] = {"node": 34, "router": 20, "gate": 24, "start": 20, "end": 20}
 _ARROW_WIDTH = 24
 #: A drawing whose longest way has more arrows than this runs from top to bottom.
 _LONGEST_ROW = 10
@@ -97,7 +97,7 @@ class Arrow:
     @property
     def lines(self) -> tuple[str, ...]:
         """Everything that is written beside it."""
-        counted = f"{self.label} · {self.taken}×" if self.label and self.taken > 1 else self.label
+        counted = f"{self.label} · {self.taken} times" if self.label and self.taken > 1 else self.label
         return tuple(line for text in counted.split("\n") for line in wrap(text, _ARROW_WIDTH))
 
 
@@ -151,7 +151,7 @@ def _marks(plan: Plan) -> Iterator[Mark]:
         if gate := plan.gates.get(node.name):
             yield Mark(f"g{nth}", "gate", node.name, "‖ gate", tuple(_gate_notes(gate)))
             if gate.on_reject is None:
-                yield Mark(f"x{nth}", "end", node.name, "×")
+                yield Mark(f"x{nth}", "end", node.name, "✗")
         yield Mark(f"n{nth}", "node", node.name, printable(node.name), tuple(_node_notes(node)), node.irreversible)
         if router := plan.routers.get(node.name):
             yield Mark(f"r{nth}", "router", node.name, printable(router.name) or NAMELESS, _router_notes(router))

@@ -25,7 +25,7 @@ _CLASSES: Mapping[str, str] = {
     "stands": "fill:#fef3c7,stroke:#b45309,stroke-width:4px,color:#1e293b",
 }
 #: Beside letters and digits. Everything else could mean something to Mermaid, to Markdown in it or to HTML.
-_PLAIN = frozenset(" _,()·✓‖×…")
+_PLAIN = frozenset(" _,()·✓✗‖…")
 
 
 def mermaid(drawing: Drawing) -> str:

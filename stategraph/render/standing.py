@@ -59,7 +59,8 @@ def _clause(run: Run, position: Position) -> str:
         case "route":
             return f"the router after {node} answers {when}"
         case "asked":
-            return f"waits for an answer at {node}"
+            doubt = _kind(run, position) == "in doubt"
+            return f"{node} is in doubt, waits for a decision" if doubt else f"waits for an answer at {node}"
         case "timer":
             return f"{node} runs again {_due(run, position)}"
         case "failed":
