@@ -21,6 +21,8 @@ WORKFLOW = Path(__file__).parents[1] / "workflows" / "refund.py"
 FOLDER = Path("demo")
 RUNS, LEDGER, PICTURE = FOLDER / "runs.db", FOLDER / "ledger.txt", FOLDER / "refund.svg"
 RUN_ID = "refund-A-17"
+#: The command line as it can be typed here, whether or not it is on the path.
+STATEGRAPH = f"{os.path.relpath(sys.executable)} -m stategraph"
 
 
 def build(store: SqliteCheckpointer) -> StateGraph:
@@ -69,7 +71,7 @@ def approve(boundary: str, by: str) -> int:
     """Approve the boundary by the command line, in a process of its own; its exit code."""
     typed = ["approve", RUN_ID, "--boundary", boundary, "--by", by]
     typed += ["--store", f"sqlite:{RUNS}", "--file", os.path.relpath(WORKFLOW)]
-    print("$ stategraph", shlex.join(typed), flush=True)
+    print(f"$ {STATEGRAPH} {shlex.join(typed)}", flush=True)
     child = [sys.executable, "-m", "stategraph", *typed, "--plain"]
     return subprocess.run(child, stderr=subprocess.STDOUT, check=False).returncode
 
@@ -84,7 +86,7 @@ async def draw() -> None:
         print(f"  no picture: {error}")
     else:
         print(f"  {PICTURE}: the way that the run took")
-    print(f"  {RUNS}: everything about it; try: stategraph show {RUN_ID} --store sqlite:{RUNS}")
+    print(f"  {RUNS}: everything about it; try {STATEGRAPH} show {RUN_ID} --store sqlite:{RUNS}")
 
 
 def main() -> int:

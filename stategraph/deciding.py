@@ -64,6 +64,10 @@ async def decide(
         raise DecisionRefused(
             run_id, shown.id, "decision must be 'approved' or 'rejected'; only an effect in doubt is retried"
         )
+    if edit and verdict != "approved":
+        raise DecisionRefused(run_id, shown.id, "only an approval can change the state; leave edit= out")
+    if answer is not None and shown.kind == "approval":
+        raise DecisionRefused(run_id, shown.id, "an approval takes no answer; change the state with edit=")
     body: dict[str, Any] = {"node": shown.node, "kind": shown.kind}
     if note is not None:
         body["note"] = note

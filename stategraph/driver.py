@@ -134,11 +134,15 @@ class Driver:
             for name in (position.node, position.target)
             if name is not None and name not in plan.nodes and name != END
         ]
-        values = run.state if run.version == plan.version else applied(run.state, self._migrated(run))
+        values = self.brought_up(run)
         if plan.schema.kind is not None:
             reasons += plan.schema.misfits(values)
         if reasons:
             raise GraphChangedError(run.run_id, reasons)
+
+    def brought_up(self, run: Run) -> dict[str, Any]:
+        """The run's stored state as this graph's version has it."""
+        return run.state if run.version == self.plan.version else applied(run.state, self._migrated(run))
 
     def _migrated(self, run: Run) -> Patch:
         """What the registered migrations, from the run's version on, change of its stored state."""

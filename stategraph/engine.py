@@ -59,6 +59,8 @@ class Engine:
         #: Bytes of patches since the last snapshot, and of that snapshot.
         self._since, self._weight = weight
         self._task: asyncio.Task[Any] | None = None
+        #: How often the task had been cancelled before it came to drive.
+        self._cancels = 0
         self._execution: Execution | None = None
         #: Set when the heart has heard that the lease is another's.
         self._lost: LeaseLost | None = None
@@ -71,12 +73,13 @@ class Engine:
         """Advance the run until it rests; an interruption of any kind releases it, `ready` to be continued."""
         self._task = asyncio.current_task()
         assert self._task is not None
+        self._cancels = self._task.cancelling()
         try:
             with renewed(self.checkpointer, self.lease, self._lease_ms, self._hear):
                 await self._loop()
         except asyncio.CancelledError:
             await self._release()
-            if self._lost is not None and self._task.uncancel() == 0:  # nobody's doing but the heart's
+            if self._lost is not None and self._task.uncancel() == self._cancels:  # nobody's doing but the heart's
                 raise self._lost from None
             raise
         except BaseException:
@@ -86,6 +89,8 @@ class Engine:
     async def _loop(self) -> None:
         run = self.run
         while run.status == "running":
+            if self._task is not None and self._task.cancelling() > self._cancels:
+                raise asyncio.CancelledError  # the node before has swallowed it; what it gave is kept
             if time.monotonic() - self._breath > BREATH:
                 await asyncio.sleep(0)
                 self._breath = time.monotonic()
@@ -341,7 +346,7 @@ class Engine:
         """After a node was halted: go on with what the log says now (`quiet`), or give up with the reason."""
         assert self._task is not None
         assert execution.halted is not None
-        if self._task.uncancel() > 0:  # somebody else cancels the driver too
+        if self._task.uncancel() > self._cancels:  # somebody else cancels the driver too
             raise asyncio.CancelledError
         if not execution.quiet:
             raise execution.halted

@@ -369,6 +369,7 @@ class StateGraph:
         driver = self._driver()
         source = await self._run_at(run_id, at)
         driver.must_fit(source)
+        source.state = driver.brought_up(source)
         new_id = check_run_id(new_run_id) if new_run_id is not None else fresh_run_id()
         await fork(driver.plan, self.checkpointer, source, new_id, self._patch(patch), by)
         return await self.info(new_id)

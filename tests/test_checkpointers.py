@@ -1153,7 +1153,7 @@ async def test_the_store_is_readable_by_its_owner_alone(open_store: OpenStore, t
 
 # -- every store alike: random sequences of verbs, executed on both, side by side
 
-WALKS, STEPS = 360, 45
+WALKS, STEPS = 320, 45
 
 
 @pytest.mark.parametrize("quarter", range(4))

@@ -3,23 +3,38 @@
 from __future__ import annotations
 
 import json
+import re
 import shlex
 import signal
+import subprocess
+import sys
 import time
+from collections.abc import Iterator
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 import pytest
+import typer.main
 
 from checkpointers import SqliteCheckpointer
 from stategraph import parse_event
-from tests.programs.commandline import REFUND, Done, Folder
+from stategraph.cli.app import app
+from tests.programs.commandline import REFUND, Done, Folder, Typist
+
+
+@pytest.fixture(scope="module")
+def typist() -> Iterator[Typist]:
+    """Types this module's commands."""
+    typist = Typist()
+    yield typist
+    typist.close()
 
 
 @pytest.fixture
-def folder(tmp_path: Path) -> Folder:
+def folder(tmp_path: Path, typist: Typist) -> Folder:
     """A folder with a workflow in it."""
-    folder = Folder(tmp_path)
+    folder = Folder(tmp_path, typist)
     folder.write("refund.py", REFUND)
     return folder
 
@@ -154,9 +169,8 @@ def test_an_effect_in_doubt_is_answered(folder: Folder) -> None:
     assert held.code == 1
     assert "drives it and holds it until 2" in held.sentence
     assert "its driver" not in folder.type("show", "r1").out
-    time.sleep(2.0)
-    asked = folder.type("recover", "r1", "--file", "pay.py")
-    assert asked.code == 3
+    wait_for(lambda: folder.type("recover", "r1", "--file", "pay.py").code == 3)
+    asked = folder.type("resume", "r1", "--file", "pay.py")
     assert "an effect in doubt in pay" in asked.out
     boundary = told(asked, "do it again").split()[3]
     for words, hint in ((["--boundary", boundary], "--answer JSON"), (["--edit", "{}"], "--answer JSON")):
@@ -176,7 +190,7 @@ def pay(state):
     time.sleep(60)
 
 def build(checkpointer):
-    graph = StateGraph(checkpointer, lease=2.0)
+    graph = StateGraph(checkpointer, lease=3.0)
     return graph.add_node("pay", pay, irreversible=True).set_entry_point("pay")
 """
 
@@ -279,10 +293,10 @@ def test_json_is_one_object_a_line_everywhere(folder: Folder) -> None:
     assert [each.code for each in done] == [0] * 9
     assert all(each.records for each in done)
     assert done[0].records[-1] == {"run_id": "r1", "status": "completed", "boundaries": []}
-    refused = folder.type("show", "r9", "--json")
+    refused = folder.type("show", "r11", "--json")
     assert (refused.code, refused.out) == (2, "")
     error = json.loads(refused.err)["error"]
-    assert (error["type"], error["message"]) == ("UnknownRun", "no run 'r9' in this store; did you mean 'r1'?")
+    assert (error["type"], error["message"]) == ("UnknownRun", "no run 'r11' in this store; did you mean 'r1'?")
 
 
 # -- graphs
@@ -327,7 +341,9 @@ def test_a_project_names_its_workflows_and_its_store(folder: Folder) -> None:
     folder.write("flows/refund.py", REFUND)
     folder.write("flows/broken.py", "1 +")
     folder.write("deep/down/note.txt", "")
-    started = folder.type("run", "../../flows/refund.py", "--run-id", "r1", "--input", '{"amount": 900}', cwd="deep/down")
+    started = folder.type(
+        "run", "../../flows/refund.py", "--run-id", "r1", "--input", '{"amount": 900}', cwd="deep/down"
+    )
     assert told(started, "approve") == "approve r1 --boundary r1:1.0"
     assert (folder.path / "kept.db").exists()
     done = folder.type("approve", "r1", cwd="deep/down", LEDGER="../../ledger.txt")
@@ -360,3 +376,36 @@ from stategraph import StateGraph
 
 only = StateGraph(name="memory").add_node("add", lambda state: {"sum": 3}).set_entry_point("add")
 """
+
+
+# -- documentation
+
+
+def test_every_command_and_option_is_on_its_page() -> None:
+    """docs/cli.md names them all; its examples are run by test_docs.py."""
+    page = (Path(__file__).parent.parent / "docs" / "cli.md").read_text(encoding="utf-8")
+    group: Any = typer.main.get_command(app)
+    names = [
+        *group.commands,
+        *(name for command in group.commands.values() for each in command.params for name in each.opts),
+    ]
+    assert len(names) > 100
+    assert (
+        sorted({name for name in names if not re.search(rf"(?<![\w-]){re.escape(name)}(?![\w-])", page)} - ARGUMENTS)
+        == []
+    )
+
+
+#: Arguments have no name that is typed.
+ARGUMENTS = {"run_id", "file"}
+
+
+def test_the_command_and_the_module_are_the_same(folder: Folder) -> None:
+    """`stategraph` and `python -m stategraph`; without a command both say which there are."""
+    script = Path(sys.executable).with_name("stategraph")
+    as_script = subprocess.run([script, "--version"], capture_output=True, text=True, check=True)
+    as_module = folder.python("-m", "stategraph", "--version")
+    assert as_script.stdout == as_module.out == f"stategraph {version('stategraph')}\n"
+    helped = folder.type()
+    assert helped.code == 0
+    assert "Exit codes: 0 done, 1 failed" in helped.out

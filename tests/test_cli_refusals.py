@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 import sqlite3
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -12,13 +13,21 @@ import pytest
 
 from checkpointers import SqliteCheckpointer
 from stategraph.cli.store import redacted, without_secrets
-from tests.programs.commandline import REFUND, Folder
+from tests.programs.commandline import REFUND, Folder, Typist
+
+
+@pytest.fixture(scope="module")
+def typist() -> Iterator[Typist]:
+    """Types this module's commands."""
+    typist = Typist()
+    yield typist
+    typist.close()
 
 
 @pytest.fixture
-async def folder(tmp_path: Path) -> Folder:
+async def folder(tmp_path: Path, typist: Typist) -> Folder:
     """A folder with a workflow, and a run `r1` that waits at its gate."""
-    folder = Folder(tmp_path)
+    folder = Folder(tmp_path, typist)
     folder.write("refund.py", REFUND)
     names: dict[str, Any] = {}
     exec(REFUND, names)  # noqa: S102  # ours: the same file without a process, which takes a second to start
@@ -36,6 +45,7 @@ def test_no_run_id_does_anything_but_name_a_run(folder: Folder) -> None:
     done = folder.type_all(
         *((verb, run_id) for verb, run_id in zip(verbs, HOSTILE, strict=True)),
         ("run", "refund.py", "--run-id", "a\nb"),
+        ("run", "refund.py", "--run-id", ""),
         ("approve", "r1", "--boundary", "\x1b[2J" * 3000),
     )
     assert [each.code for each in done] == [2] * len(done)
@@ -47,9 +57,9 @@ def test_no_run_id_does_anything_but_name_a_run(folder: Folder) -> None:
 def test_an_unknown_run_is_2_for_every_command(folder: Folder) -> None:
     """And the sentence says where the known ones are, or which one was meant."""
     near, far, file = folder.type_all(
-        ("approve", "r2"), ("history", "something-else"), ("retry", "r11", "--file", "refund.py")
+        ("approve", "r12"), ("history", "something-else"), ("retry", "r11", "--file", "refund.py")
     )
-    assert (near.code, near.sentence) == (2, "no run 'r2' in this store; did you mean 'r1'?")
+    assert (near.code, near.sentence) == (2, "no run 'r12' in this store; did you mean 'r1'?")
     assert (far.code, far.sentence) == (
         2,
         "no run 'something-else' in this store; list its runs with: stategraph runs",
@@ -108,7 +118,9 @@ def build(checkpointer):
 def test_a_file_that_names_no_graph_is_2(folder: Folder) -> None:
     """Missing, a folder, no Python, no builder, an unknown name: what to write instead."""
     folder.write("plain.py", "x = 1\n")
-    folder.write("wrong.py", "def build(a, b): ...\n\ndef make(checkpointer): return 3\n\nasync def later(checkpointer): ...\n")
+    folder.write(
+        "wrong.py", "def build(a, b): ...\n\ndef make(checkpointer): return 3\n\nasync def later(checkpointer): ...\n"
+    )
     done = folder.type_all(
         ("run", "refnud.py"), ("run", "refund"), ("run", "."), ("run", "nowhere.flows:build"), ("run", "plain.py"),
         ("run", "refund.py:biuld"), ("run", "wrong.py"), ("run", "wrong.py:make"), ("run", "wrong.py:later"),
@@ -192,14 +204,16 @@ def test_a_run_of_another_graph_is_2(folder: Folder) -> None:
     folder.write("other.py", REFUND.replace('name="refund"', 'name="other"'))
     refused = folder.type("approve", "r1", "--file", "other.py")
     assert refused.code == 2
-    assert "it is a run of graph 'refund', and this is 'other'; name the file of its graph with --file" in refused.sentence
+    assert (
+        "it is a run of graph 'refund', and this is 'other'; name the file of its graph with --file" in refused.sentence
+    )
 
 
 def test_the_doctor_finds_a_checkpoint_that_was_tampered_with(folder: Folder) -> None:
     """A sound store is 0; one changed byte is 1, by the run and the checkpoint, for readers too."""
     sound = folder.type("doctor")
     assert sound.code == 0
-    assert "1 runs (1 pending), 2 checkpoints, every digest as it was written" in sound.out
+    assert "1 run (1 pending), 2 checkpoints, every digest as it was written" in sound.out
     connection = sqlite3.connect(folder.path / "runs.db", isolation_level=None)
     connection.execute("UPDATE checkpoints SET body = replace(body, '900', '999') WHERE seq = 0")
     connection.close()
@@ -247,8 +261,13 @@ def test_without_the_extra_one_sentence_says_what_to_install(folder: Folder) -> 
     for name in ("typer", "rich"):
         done = folder.python("-c", code.format(name), "runs")
         if name == "typer":
-            assert (done.code, done.sentence) == (2, "the command line needs typer and rich; pip install 'stategraph[cli]'")
-    loaded = folder.python("-c", "import sys, stategraph; print({'typer', 'rich', 'stategraph.cli'} & set(sys.modules))")
+            assert (done.code, done.sentence) == (
+                2,
+                "the command line needs typer and rich; pip install 'stategraph[cli]'",
+            )
+    loaded = folder.python(
+        "-c", "import sys, stategraph; print({'typer', 'rich', 'stategraph.cli'} & set(sys.modules))"
+    )
     assert loaded.out == "set()\n"
 
 

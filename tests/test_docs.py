@@ -13,6 +13,7 @@ import doctest
 import html
 import importlib.util
 import os
+import pkgutil
 import re
 import shlex
 import shutil
@@ -152,6 +153,12 @@ def test_everything_public_is_documented() -> None:
     methods = {name for name, member in vars(StateGraph).items() if isfunction(member) and name[0] != "_"}
     names = methods | set(stategraph.__all__) | {"checkpointer"}
     assert sorted(name for name in names if not re.search(rf"\b{name}\b", pages)) == []
+
+
+def test_every_module_has_its_line_on_the_page_of_the_architecture() -> None:
+    page = (ROOT / "docs/architecture.md").read_text(encoding="utf-8")
+    found = {module.name for module in pkgutil.iter_modules(stategraph.__path__)} - {"__main__"}
+    assert sorted(name for name in found if f"`{name}`" not in page) == []
 
 
 def test_every_error_has_its_line_on_the_page_of_errors() -> None:

@@ -20,7 +20,7 @@ def cancel(
     as_json: Json = False,
     traceback: Traceback = False,
 ) -> int:
-    """End a run; one that is being driven ends after the node that runs now."""
+    """End a run, or ask its driver to."""
 
     async def work(session: Session) -> int:
         async with session.open() as opened:
@@ -28,7 +28,11 @@ def cancel(
             asked = await StateGraph(opened).cancel(run_id, by=by, note=note)
             standing = await standing_of(opened, run_id)
             if not asked:
-                why = "it was asked to end before" if standing.run.ending and not standing.run.ended else "nothing is left to cancel"
+                why = (
+                    "it was asked to end before"
+                    if standing.run.ending and not standing.run.ended
+                    else "nothing is left to cancel"
+                )
                 raise Refused(f"run {run_id!r} is {standing.headline()}; {why}", FAILED, "RunNotClaimable")
             session.record(standing.record()) if session.as_json else session.line(
                 f"run {run_id} is {standing.headline()}"

@@ -10,7 +10,7 @@ import typer
 from stategraph.cli.options import Json, Traceback
 from stategraph.cli.refusal import DONE, FAILED, Refused
 from stategraph.cli.session import Session, carry_out
-from stategraph.cli.text import within
+from stategraph.cli.text import counted, within
 from stategraph.cli.workflow import load_workflow
 from stategraph.errors import GraphError
 from stategraph.plan import Plan
@@ -21,12 +21,12 @@ __all__ = ["check"]
 
 def check(
     file: Annotated[
-        str | None, typer.Argument(metavar="[FILE]", help="The graph. Left out: each of [tool.stategraph] workflows.")
+        str | None, typer.Argument(metavar="FILE", help="The graph. Left out: each of [tool.stategraph] workflows.")
     ] = None,
     as_json: Json = False,
     traceback: Traceback = False,
 ) -> int:
-    """Check a graph: names, ways, gates; prints every fault with its fix."""
+    """Check a graph; every fault is told with its fix."""
 
     async def work(session: Session) -> int:
         files = session.settings.files() if file is None else [file]
@@ -59,7 +59,7 @@ def _tell(session: Session, record: dict[str, Any], lines: list[str]) -> None:
 
 
 def _faulty(file: str, faults: Sequence[str]) -> list[str]:
-    return [*(f"{within(file)}: {within(fault)}" for fault in faults), _counted(len(faults), "fault")]
+    return [*(f"{within(file)}: {within(fault)}" for fault in faults), counted(len(faults), "fault")]
 
 
 def _content(plan: Plan) -> dict[str, Any]:
@@ -73,9 +73,5 @@ def _content(plan: Plan) -> dict[str, Any]:
 
 
 def _sound(file: str, plan: Plan) -> str:
-    counts = (_counted(len(plan.nodes), "node"), _counted(len(plan.edges), "way"), _counted(len(plan.gates), "gate"))
+    counts = (counted(len(plan.nodes), "node"), counted(len(plan.edges), "way"), counted(len(plan.gates), "gate"))
     return f"{within(file)}: {within(plan.name, 60)}, version {within(plan.version, 60)}, is sound: {', '.join(counts)}"
-
-
-def _counted(count: int, what: str) -> str:
-    return f"{count} {what}" if count == 1 else f"{count} {what}s"

@@ -109,7 +109,7 @@ def reject(
     plain: Plain = False,
     traceback: Traceback = False,
 ) -> int:
-    """Reject what a run waits for: it ends, or goes where its graph leads a rejection."""
+    """Reject what a run waits for, and drive it on."""
 
     async def work(session: Session) -> int:
         return await _decide(session, run_id, Typed("rejected", boundary, by, note, decision_id, not no_drive))

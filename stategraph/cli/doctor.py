@@ -20,7 +20,7 @@ from stategraph.cli.refusal import DONE, FAILED, Refused, refusal
 from stategraph.cli.session import Session, carry_out
 from stategraph.cli.store import redacted, sqlite_file, without_secrets
 from stategraph.cli.terminal import Tone
-from stategraph.cli.text import within
+from stategraph.cli.text import counted, within
 from stategraph.errors import StateGraphError
 from stategraph.render import svg
 from stategraph.run import Run
@@ -46,7 +46,7 @@ class Finding:
 
 
 def doctor(store: Store = None, as_json: Json = False, plain: Plain = False, traceback: Traceback = False) -> int:
-    """Look at the installation and the store: versions, drawing, the file, and the digest of every checkpoint."""
+    """Look at the installation, and at every run of a store."""
 
     async def work(session: Session) -> int:
         code = DONE
@@ -127,7 +127,7 @@ async def _store(session: Session, store: Checkpointer) -> AsyncIterator[Finding
     if (file := sqlite_file(session.url)) is not None:
         for finding in _file(file):
             yield finding
-    async for finding in _runs(store):
+    async for finding in _runs(session, store):
         yield finding
 
 
@@ -175,7 +175,7 @@ def _mode(file: Path) -> Finding:
     )
 
 
-async def _runs(store: Checkpointer) -> AsyncIterator[Finding]:
+async def _runs(session: Session, store: Checkpointer) -> AsyncIterator[Finding]:
     """Each run's log, read from its first row: every digest, every fold, every head."""
     statuses: Counter[str] = Counter()
     rows, broken, gone, now = 0, 0, 0, store.clock.now()
@@ -190,16 +190,18 @@ async def _runs(store: Checkpointer) -> AsyncIterator[Finding]:
     counts = ", ".join(f"{count} {status}" for status, count in sorted(statuses.items()))
     total = sum(statuses.values())
     if broken:
-        yield Finding("runs", "broken", f"{broken} of {total} runs cannot be trusted ({counts})")
+        yield Finding("runs", "broken", f"{broken} of {counted(total, 'run')} cannot be trusted ({counts})")
     else:
         yield Finding(
             "runs",
             "ok",
-            f"{total} runs{f' ({counts})' if counts else ''}, {rows:,} checkpoints, every digest as it was written",
+            f"{counted(total, 'run')}{f' ({counts})' if counts else ''}, {counted(rows, 'checkpoint')}, every digest as it was written",
         )
     if gone:
         yield Finding(
-            "drivers", "warning", f"{gone} runs have lost their driver; list them: stategraph runs --status running"
+            "drivers",
+            "warning",
+            f"{counted(gone, 'run')} without a living driver; list them: {session.command('runs', '--status', 'running')}",
         )
 
 

@@ -44,7 +44,7 @@ SUFFIXES = {
 def draw(
     file: Annotated[
         str | None,
-        typer.Argument(metavar="[FILE]", help="The graph. With --run it may be left out, as --file of other commands."),
+        typer.Argument(metavar="FILE", help="The graph. With --run it may be left out, as --file of other commands."),
     ] = None,
     out: Annotated[
         str | None,

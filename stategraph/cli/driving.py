@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator
-from contextlib import aclosing
+from contextlib import aclosing, suppress
 from dataclasses import dataclass
 from typing import Annotated, Protocol, Self
 
@@ -19,7 +19,8 @@ from stategraph.cli.refusal import CODES, FAILED
 from stategraph.cli.session import Session, carry_out
 from stategraph.cli.standing import Standing, standing_of
 from stategraph.cli.stored import Stored, started, stored_run
-from stategraph.errors import LeaseHeld, LeaseLost, RunNotClaimable
+from stategraph.driver import new_run_id
+from stategraph.errors import LeaseHeld, LeaseLost, RunNotClaimable, UnknownRun
 from stategraph.events import Event, Failed
 from stategraph.graph import StateGraph
 from stategraph.run import fold
@@ -41,38 +42,41 @@ class Teller(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Driven:
-    """What is driven: a run, if it is stored already, and its graph, if that was found."""
+    """What is driven: a run, and its graph if that was found."""
 
     store: Checkpointer
+    run_id: str
     #: The graph's name.
     name: str
     graph: StateGraph | None
-    run_id: str | None = None
+    #: It is not stored yet.
+    new: bool = False
 
 
 def driven_of(stored: Stored) -> Driven:
     """A stored run, to be driven."""
-    return Driven(stored.store, stored.head.graph, stored.graph, stored.head.run_id)
+    return Driven(stored.store, stored.head.run_id, stored.head.graph, stored.graph)
 
 
 async def drive(session: Session, driven: Driven, events: AsyncGenerator[Event, None]) -> Standing:
     """Print what a run does until it rests, and how it stands then."""
-    teller, run_id, failed = await teller_of(session, driven), driven.run_id, False
+    teller, failed = await teller_of(session, driven), False
     try:
         with teller:
             async with aclosing(events):
                 async for event in events:
                     teller.told(event)
-                    run_id, failed = event.run_id, isinstance(event, Failed)
+                    failed = isinstance(event, Failed)
     except asyncio.CancelledError:
-        await _close(teller, driven.store, run_id)
+        with suppress(UnknownRun):  # it was not stored yet
+            await _close(teller, driven)
         raise
     except Exception as error:
         if failed:  # the node's own error: the event and the run's status tell it
             session.show_traceback(error)
         elif not _rests(error):
             raise
-    return await _close(teller, driven.store, run_id)
+    return await _close(teller, driven)
 
 
 async def teller_of(session: Session, driven: Driven) -> Teller:
@@ -84,7 +88,7 @@ async def teller_of(session: Session, driven: Driven) -> Teller:
         return lines
     from stategraph.cli.live import Live
 
-    if driven.run_id is None:
+    if driven.new:
         return Live(session, lines, driven.graph)
     log = await driven.store.history(driven.run_id)
     return Live(session, lines, driven.graph, fold(driven.run_id, log), log)
@@ -96,10 +100,9 @@ def _rests(error: Exception) -> bool:
     return isinstance(error, RunNotClaimable) and error.status == "pending" and not held
 
 
-async def _close(teller: Teller, store: Checkpointer, run_id: str | None) -> Standing:
+async def _close(teller: Teller, driven: Driven) -> Standing:
     """Print how the run stands now."""
-    assert run_id is not None  # a new run tells at least one event, or raises
-    standing = await standing_of(store, run_id)
+    standing = await standing_of(driven.store, driven.run_id)
     teller.closed(standing)
     return standing
 
@@ -128,14 +131,14 @@ def run(
     plain: Plain = False,
     traceback: Traceback = False,
 ) -> int:
-    """Start a run of FILE's graph, and print what happens until it waits or ends."""
+    """Start a run, and tell what happens until it waits or ends."""
 
     async def work(session: Session) -> int:
         given = given_mapping("--input", state)
         async with started(session, file) as graph:
             values = graph.plan().schema.parse(given)
-            driven = Driven(graph.checkpointer, graph.name, graph)
-            standing = await drive(session, driven, graph.stream(values, run_id))
+            driven = Driven(graph.checkpointer, new_run_id() if run_id is None else run_id, graph.name, graph, new=True)
+            standing = await drive(session, driven, graph.stream(values, driven.run_id))
             if not graph.checkpointer.durable:
                 session.terminal.aside("stategraph: this run was kept in memory alone and is gone now")
             return code_of(standing)
@@ -151,7 +154,7 @@ def resume(
     plain: Plain = False,
     traceback: Traceback = False,
 ) -> int:
-    """Drive a run that is ready: one that was decided, forked, interrupted or released."""
+    """Drive a run that is ready."""
 
     async def work(session: Session) -> int:
         async with stored_run(session, run_id) as stored:
@@ -169,7 +172,7 @@ def recover(
     plain: Plain = False,
     traceback: Traceback = False,
 ) -> int:
-    """Take over a run whose driver has died, once its lease is over, and drive it."""
+    """Take over a run whose driver has died, and drive it."""
 
     async def work(session: Session) -> int:
         async with stored_run(session, run_id) as stored:
@@ -193,7 +196,7 @@ def retry(
     plain: Plain = False,
     traceback: Traceback = False,
 ) -> int:
-    """Release a failed run's failed node, with changed state or a larger budget, and drive it."""
+    """Release what failed in a run, and drive it."""
 
     async def work(session: Session) -> int:
         given = given_mapping("--patch", patch)

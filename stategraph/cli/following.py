@@ -35,7 +35,7 @@ def events(
     plain: Plain = False,
     traceback: Traceback = False,
 ) -> int:
-    """Print a run's events from its log, each with its cursor; people's acts too."""
+    """Print a run's events, people's acts too."""
 
     async def work(session: Session) -> int:
         cursor = _cursor(after)

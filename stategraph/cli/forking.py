@@ -39,7 +39,7 @@ def fork(
     plain: Plain = False,
     traceback: Traceback = False,
 ) -> int:
-    """Make a new run that stands where another one stood; it inherits the state and none of the approvals."""
+    """Make a new run from a checkpoint of another."""
 
     async def work(session: Session) -> int:
         given = given_mapping("--patch", patch)
@@ -47,7 +47,7 @@ def fork(
             graph = stored.needed_graph()
             values = graph.plan().schema.parse(given)
             made = await graph.fork(run_id, at, values, new_run_id=new_run_id, by=by)
-            driven = Driven(stored.store, graph.name, graph, made.run_id)
+            driven = Driven(stored.store, made.run_id, graph.name, graph)
             if drive_on and made.status == "ready":
                 return code_of(await drive(session, driven, graph.resume(made.run_id)))
             standing = await standing_of(stored.store, made.run_id)

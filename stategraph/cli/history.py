@@ -24,7 +24,7 @@ PAGE = 500
 def history(
     run_id: RunId, store: Store = None, as_json: Json = False, plain: Plain = False, traceback: Traceback = False
 ) -> int:
-    """Print a run's log: each checkpoint with its time, what it changed and who acted."""
+    """Print a run's log, one line a checkpoint."""
 
     async def work(session: Session) -> int:
         async with session.open() as opened:

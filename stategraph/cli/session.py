@@ -50,7 +50,9 @@ class Session:
     @cached_property
     def url(self) -> str:
         """The store's URL: the flag, else the environment, else the project's, else the default."""
-        return self.store or os.environ.get(VARIABLE) or self.settings.store_url() or DEFAULT
+        if self.store is not None:
+            return self.store
+        return os.environ.get(VARIABLE) or self.settings.store_url() or DEFAULT
 
     def open(self, *, new: bool = False) -> Checkpointer:
         """The store, to be closed by `async with`; nothing is opened yet. A `new` one may be made."""
@@ -120,7 +122,9 @@ async def _until_terminated(work: Work, session: Session) -> int:
     return await work(session)
 
 
-def _tell_warning(terminal: Terminal, message: Warning | str, kind: type[Warning], file: str, line: int, *_: Any) -> None:
+def _tell_warning(
+    terminal: Terminal, message: Warning | str, kind: type[Warning], file: str, line: int, *_: Any
+) -> None:
     """Print a warning to standard error: ours as a sentence, anybody else's with its place."""
     ours = Path(file).is_relative_to(Path(__file__).parents[1])
     place = "" if ours else f"{file}, line {line}: {kind.__name__}: "

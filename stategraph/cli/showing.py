@@ -14,7 +14,7 @@ from stategraph.cli.refusal import DONE, Refused
 from stategraph.cli.session import Session, carry_out
 from stategraph.cli.standing import TONES, Standing, boundary_lines, standing_of
 from stategraph.cli.stored import known_head
-from stategraph.cli.text import ago, compact, moment, within
+from stategraph.cli.text import ago, compact, counted, moment, within
 from stategraph.run import Run, fold
 
 __all__ = ["show"]
@@ -30,7 +30,7 @@ def show(
     plain: Plain = False,
     traceback: Traceback = False,
 ) -> int:
-    """Show a run: its status, what it waits for and what to type, and its state."""
+    """Show a run: its status, what it waits for, its state."""
 
     async def work(session: Session) -> int:
         async with session.open() as opened:
@@ -83,9 +83,10 @@ def _lines(session: Session, run: Run, head: Head, now: Standing | None) -> Iter
     else:
         yield terminal.paint(run.status, TONES[run.status]) + now.headline().removeprefix(run.status)
         yield f"started {moment(head.created_ms)} by {within(head.creator, 60)}, changed {ago(head.updated_ms, now.now)}"
-    yield f"{run.steps} of at most {run.max_steps} steps, {run.seq + 1} checkpoints, {run.usage['active_ms'] / 1000:.1f} s of work"
+    work = f"{run.usage['active_ms'] / 1000:.1f} s of work"
+    yield f"{run.steps} of at most {run.max_steps} steps, {counted(run.seq + 1, 'checkpoint')}, {work}"
     if run.parent:
-        yield f"forked from {run.parent}"
+        yield f"forked from {within(run.parent, 200)}"
     if now is not None and run.status == "pending":
         for boundary in now.open:
             yield from boundary_lines(session, boundary, {}, now.now)

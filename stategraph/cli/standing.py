@@ -112,7 +112,7 @@ def decisions(session: Session, boundary: Boundary) -> Iterator[tuple[str, str]]
     if boundary.kind == "in_doubt":
         yield "it happened", session.command("approve", *where, "--answer", "JSON")
         yield "do it again", session.command("approve", *where, "--retry")
-        yield "it did not, and must not", session.command("reject", *where)
+        yield "give it up", session.command("reject", *where)
     else:
         yield "approve", session.command("approve", *where)
         yield "reject", session.command("reject", *where)

@@ -50,7 +50,10 @@ def _check_file(file: Path, url: str, new: bool) -> None:
 # -- passwords
 
 
-_QUERY = re.compile(r"((?:password|passwd|pwd|secret|token|key)\s*=\s*)([^&\s'\"]+|'[^']*')", re.IGNORECASE)
+#: `password=...` in a query or in a list of parameters.
+_NAMED = re.compile(r"((?:password|passwd|pwd|secret|token|key)\s*=\s*)([^&\s'\"]+|'[^']*')", re.IGNORECASE)
+#: `//user:password` without the rest; digits there are a port.
+_BARE = re.compile(r"(//[^/:@]*:)(?!\d*(?:[/?]|$))([^/]+)")
 
 
 def redacted(url: str) -> str:
@@ -61,15 +64,17 @@ def redacted(url: str) -> str:
     if at:
         scheme = re.match(r"[a-zA-Z][a-zA-Z0-9+.-]*:(//)?", before)
         url = f"{scheme[0] if scheme else ''}***@{after}"
-    return _QUERY.sub(r"\1***", url)
+    return _NAMED.sub(r"\1***", _BARE.sub(r"\1***", url))
 
 
 def without_secrets(text: str, url: str) -> str:
     """A message of somebody else's, without the password of the URL that it is about."""
+    if redacted(url) == url:
+        return text
     text = text.replace(url, redacted(url))
     before = url.rpartition("@")[0]
-    secrets = [before.partition(":")[2].lstrip("/"), before.rpartition(":")[2]] if before else []
-    secrets += [found[1] for found in _QUERY.findall(url)]
+    secrets = [before, before.partition(":")[2].lstrip("/"), before.rpartition(":")[2]]
+    secrets += [found[1].strip("'") for pattern in (_NAMED, _BARE) for found in pattern.findall(url)]
     for secret in sorted(filter(None, secrets), key=len, reverse=True):
         text = text.replace(secret, "***")
     return text

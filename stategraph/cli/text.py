@@ -9,7 +9,7 @@ from typing import Any
 
 from stategraph.render.text import printable
 
-__all__ = ["ago", "compact", "moment", "pairs", "span", "within"]
+__all__ = ["ago", "compact", "counted", "moment", "pairs", "span", "within"]
 
 #: Characters of a sentence; a message that quotes more than this is cut.
 SENTENCE = 2000
@@ -51,3 +51,8 @@ def span(milliseconds: float) -> str:
 def ago(at_ms: int, now_ms: int) -> str:
     """How long before now."""
     return f"{span(now_ms - at_ms)} ago" if now_ms >= at_ms else f"in {span(at_ms - now_ms)}"
+
+
+def counted(count: int, what: str) -> str:
+    """How many of them, in words: `1 node`, `2,000 nodes`."""
+    return f"{count:,} {what}" if count == 1 else f"{count:,} {what}s"

@@ -106,7 +106,7 @@ def _by_path(file: str, path: Path) -> ModuleType:
     if not os.path.isfile(path):  # not path.is_file(), which raises for a name that is too long
         what = "is a folder" if os.path.isdir(path) else "does not exist"
         near = did_you_mean(path.name, (other.name for other in _siblings(path)))
-        raise Refused(f"{within(path)!r} {what}{near}; {SHAPES}")
+        raise Refused(f"{within(path, 200)!r} {what}{near}; {SHAPES}")
     name = f"stategraph_workflow_{path.stem if path.stem.isidentifier() else 'file'}_{uuid4().hex[:8]}"
     spec = importlib.util.spec_from_file_location(name, path)
     assert spec is not None

@@ -10,7 +10,7 @@ from typing import Literal, TypeAlias
 from stategraph.checkpoint import Checkpoint, Status
 from stategraph.gate import Gate
 from stategraph.node import Node
-from stategraph.plan import Plan
+from stategraph.plan import Edge, Plan
 from stategraph.render.standing import headline, standing
 from stategraph.render.text import duration, printable
 from stategraph.render.trail import FINISH, START, MarkKind, Place, Trail, entrance
@@ -67,7 +67,8 @@ class Mark:
         told = []
         if self.kind == "node" and self.passed > 1:
             told.append(f"ran {self.passed} times")
-        if self.failed > 1 or (self.failed and not self.stands):
+        told_by_standing = self.failed == 1 and any(words.startswith("failed here") for words in self.stands)
+        if self.failed and not told_by_standing:
             told.append("failed once" if self.failed == 1 else f"failed {self.failed} times")
         return (*told, *self.stands)
 
@@ -139,7 +140,7 @@ def _title(plan: Plan, run: Run | None) -> str:
 def _told(mark: Mark, trail: Trail, stands: Mapping[Place, tuple[str, ...]]) -> Mark:
     """The mark with what the run did there."""
     place = mark.place
-    return replace(mark, passed=trail.passed(place), failed=trail.failed[place], stands=stands.get(place, ()))
+    return replace(mark, passed=trail.passed[place], failed=trail.failed[place], stands=stands.get(place, ()))
 
 
 # -- the marks
@@ -187,26 +188,28 @@ def _router_notes(router: Router) -> tuple[str, ...]:
 
 def _ways(plan: Plan) -> Iterator[tuple[Place, Place, Arrow]]:
     yield START, entrance(plan, plan.entry), _PLAIN
+    moves: dict[str, dict[str, list[Edge]]] = {name: {} for name in plan.nodes}
+    for edge in plan.edges:
+        if edge.kind in ("plain", "answer"):
+            moves[edge.source].setdefault(edge.target, []).append(edge)
     for name in plan.nodes:
         if gate := plan.gates.get(name):
             yield from _gate_ways(plan, gate)
-        yield from _node_ways(plan, name)
+        yield from _node_ways(plan, name, moves[name])
 
 
 _PLAIN = Arrow("", "")
 
 
-def _node_ways(plan: Plan, name: str) -> Iterator[tuple[Place, Place, Arrow]]:
-    edges = [edge for edge in plan.edges if edge.source == name and edge.kind in ("plain", "answer")]
+def _node_ways(plan: Plan, name: str, moves: Mapping[str, Sequence[Edge]]) -> Iterator[tuple[Place, Place, Arrow]]:
     source: Place = ("node", name)
     if name in plan.routers:
         yield source, ("router", name), _PLAIN
         source = ("router", name)
-    for target in dict.fromkeys(edge.target for edge in edges):
-        answers = tuple(edge.label for edge in edges if edge.target == target and edge.kind == "answer")
+    for target, edges in moves.items():
+        answers = tuple(edge.label for edge in edges if edge.kind == "answer")
         label = " or ".join(printable(answer, 60) for answer in answers)
-        inferred = any(edge.inferred for edge in edges if edge.target == target)
-        arrow = Arrow("", "", "answer" if answers else "plain", answers, inferred, label)
+        arrow = Arrow("", "", "answer" if answers else "plain", answers, edges[0].inferred, label)
         yield source, entrance(plan, target), arrow
 
 
@@ -228,15 +231,15 @@ def _direction(marks: Sequence[Mark], arrows: Sequence[Arrow]) -> Direction:
     following: dict[str, list[str]] = {mark.id: [] for mark in marks}
     for arrow in arrows:
         following[arrow.source].append(arrow.target)
+    start = marks[0].id
     length: dict[str, int] = {}
-    way, open_marks = [marks[0].id], {marks[0].id}
-    while way:
-        ahead = next((mark for mark in following[way[-1]] if mark not in length and mark not in open_marks), None)
-        if ahead is None:
-            mark = way.pop()
-            open_marks.remove(mark)
-            length[mark] = 1 + max((length[after] for after in following[mark] if after in length), default=-1)
+    way, seen = [(start, iter(following[start]))], {start}
+    while way:  # depth first, so what is seen but has no length yet lies on the way behind: a loop
+        mark, ahead = way[-1]
+        if (after := next((after for after in ahead if after not in seen), None)) is not None:
+            seen.add(after)
+            way.append((after, iter(following[after])))
         else:
-            way.append(ahead)
-            open_marks.add(ahead)
-    return "LR" if length[marks[0].id] <= _LONGEST_ROW else "TB"
+            way.pop()
+            length[mark] = 1 + max((length[after] for after in following[mark] if after in length), default=-1)
+    return "LR" if length[start] <= _LONGEST_ROW else "TB"

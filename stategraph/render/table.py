@@ -40,23 +40,25 @@ class _Ways:
     def __init__(self, drawing: Drawing) -> None:
         self._marks = {mark.id: mark for mark in drawing.marks}
         self._places = {mark.place: mark for mark in drawing.marks}
-        self._arrows = drawing.arrows
+        self._leading: dict[str, list[Arrow]] = {mark.id: [] for mark in drawing.marks}
+        for arrow in drawing.arrows:
+            self._leading[arrow.source].append(arrow)
 
     def before(self, mark: Mark) -> str:
         """The entry point, and the gate with its ways out."""
         gate = self._places.get(("gate", mark.node))
         entrance = (gate or mark).id
-        started = any(arrow.source == "start" and arrow.target == entrance for arrow in self._arrows)
-        said = ["starts here"] if started else []
+        (start,) = self._leading["start"]
+        said = ["starts here"] if start.target == entrance else []
         if gate:
-            ways = (self._way(arrow) for arrow in self._arrows if arrow.source == gate.id and arrow.kind != "approved")
+            ways = (self._way(arrow) for arrow in self._leading[gate.id] if arrow.kind != "approved")
             said.append(f"gate: {'; '.join((*gate.notes, *ways))}")
         return "; ".join(said)
 
     def after(self, mark: Mark) -> str:
         """Where it leads, by its router's answers if it has one."""
         router = self._places.get(("router", mark.node))
-        ways = "; ".join(self._way(arrow) for arrow in self._arrows if arrow.source == (router or mark).id)
+        ways = "; ".join(self._way(arrow) for arrow in self._leading[(router or mark).id])
         if router is None:
             return ways
         name = "" if router.name == NAMELESS else router.name

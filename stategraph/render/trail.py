@@ -28,12 +28,12 @@ def entrance(plan: Plan, target: str) -> Place:
 
 
 class Trail:
-    """How often each node ran and failed, and how often each move between two places was made."""
+    """How often each place was passed, each node and router failed, and each move between two places was made."""
 
     def __init__(self, plan: Plan, history: Iterable[Checkpoint] = ()) -> None:
         self._plan = plan
-        #: Node -> how often it ran to its end.
-        self.ran: Counter[str] = Counter()
+        #: How often the run came to a place and went on, or reached its end there; for a node, ran to its end.
+        self.passed: Counter[Place] = Counter()
         #: How often a node, or the router after it, failed.
         self.failed: Counter[Place] = Counter()
         self.moves: Counter[tuple[Place, Place]] = Counter()
@@ -43,13 +43,6 @@ class Trail:
         self._turned: dict[str, str] = {}
         for row in history:
             self._follow(row)
-
-    def passed(self, place: Place) -> int:
-        """How often the run came to a place and went on, or reached its end there."""
-        if place[0] == "node":
-            return self.ran[place[1]]
-        side = 1 if place[0] == "end" else 0
-        return sum(count for move, count in self.moves.items() if move[side] == place)
 
     def _follow(self, row: Checkpoint) -> None:
         match row.kind:
@@ -72,11 +65,10 @@ class Trail:
 
     def _node(self, row: Checkpoint) -> None:
         node = row.node or ""
-        self.ran[node] += 1
         routed = node in self._plan.routers
         if routed:
             self._move(("node", node), ("router", node))
-        if row.content.get("phase") != "route":
+        if "at" in row.content:  # else its router has failed
             self._move(("router" if routed else "node", node), entrance(self._plan, row.content["at"]))
 
     def _route(self, row: Checkpoint) -> None:
@@ -105,3 +97,6 @@ class Trail:
 
     def _move(self, source: Place, target: Place) -> None:
         self.moves[source, target] += 1
+        self.passed[source] += 1
+        if target[0] == "end":
+            self.passed[target] += 1

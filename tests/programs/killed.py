@@ -1,0 +1,228 @@
+"""A fork server of crash campaigns: kills a process at each moment of a run's life, lets others finish it, and judges.
+
+It stays without threads and forks a fresh process for every generation; each is killed by SIGKILL, so that no handler runs.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import random
+import signal
+import sqlite3
+import sys
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from types import FrameType
+from typing import Any, Literal
+
+from checkpointers.memory import MemoryCheckpointer
+from checkpointers.sqlite import SqliteCheckpointer
+from stategraph.checkpoint import Policy
+from stategraph.clock import SystemClock
+from tests.programs.interposed import interposed
+from tests.programs.ledger import lines
+from tests.programs.order import FINAL, NODES, build, click_again, finish
+
+#: A process that has not ended after so many seconds is stuck.
+PATIENCE = 30
+TRACED = ("driver.py", "engine.py", "execution.py", "graph.py", "deciding.py", "stream.py", "sqlite.py")
+
+
+class Ahead(SystemClock):
+    """A clock that goes so many hours ahead: for who has it, the lease of a dead driver is over."""
+
+    def __init__(self, hours: int) -> None:
+        self._ahead = hours * 3_600_000
+
+    def now(self) -> int:
+        return super().now() + self._ahead
+
+
+class Moments:
+    """Counts the moments of a process's life and kills it at one of them."""
+
+    def __init__(self, fatal: int | None) -> None:
+        self.fatal = fatal
+        self.count = 0
+        self._lock = threading.Lock()
+
+    def __call__(self, what: str) -> None:
+        with self._lock:
+            self.count += 1
+            if self.count == self.fatal:
+                os.kill(os.getpid(), signal.SIGKILL)
+
+    async def around(self, verb: str, phase: Literal["before", "after"]) -> None:
+        """A call of the store begins, or has returned."""
+        self(f"{phase} {verb}")
+
+    def trace(self, frame: FrameType, event: str, _: object) -> Any:
+        """Each line of the library that is executed is a moment too."""
+        if not frame.f_code.co_filename.endswith(TRACED) or "/tests/" in frame.f_code.co_filename:
+            return None
+        if event == "line":
+            self(f"{frame.f_code.co_filename}:{frame.f_lineno}")
+        return self.trace
+
+
+async def live(path: Path, policy: Policy, generation: int, moments: Moments, lines_too: bool) -> dict[str, Any]:
+    """One generation: bring the run to its end, then report."""
+    ledger = path.with_suffix(".ledger")
+    around = moments.around if not lines_too else _nothing
+    moment: Callable[[str], None] = moments if not lines_too else _silent
+    async with SqliteCheckpointer(path, clock=Ahead(generation)) as inner:
+        store = interposed(inner, around)
+        run = await finish(build(store, ledger, policy, moment), ledger, moment)
+        moments.fatal = None
+        log = await inner.history("r")
+        boundaries = await inner.boundaries("r")
+        return {
+            "status": run.status,
+            "state": run.state,
+            "moments": moments.count,
+            "seqs": [row.seq for row in log],
+            "nodes": [row.node for row in log if row.kind == "node"],
+            "approvals": [b.id for b in boundaries if b.kind == "approval"],
+            "doubts": [[b.node, b.state] for b in boundaries if b.kind == "in_doubt"],
+            "decisions": [[row.actor, row.act, row.decision] for row in log if row.act == "click"],
+            "emits": [emit for row in log for emit in row.content.get("emits", ())],
+            "late": await click_again(build(inner, ledger)),
+        }
+
+
+async def _nothing(verb: str, phase: str) -> None: ...
+
+
+def _silent(what: str) -> None: ...
+
+
+def generation(path: Path, policy: Policy, number: int, fatal: int | None, lines_too: bool, after: float | None) -> Any:
+    """A forked process that lives one generation: its report, or None if it was killed, by its own hand or after a time."""
+    read, write = os.pipe()
+    child = os.fork()
+    if child == 0:
+        signal.alarm(PATIENCE)
+        moments = Moments(fatal)
+        if lines_too:
+            threading.settrace(moments.trace)
+            sys.settrace(moments.trace)
+        report = asyncio.run(live(path, policy, number, moments, lines_too))
+        sys.settrace(None)
+        os.write(write, json.dumps(report).encode())
+        os._exit(0)
+    os.close(write)
+    if after is not None:
+        time.sleep(after)
+        os.kill(child, signal.SIGKILL)
+    with os.fdopen(read, "rb") as pipe:
+        told = pipe.read()
+    _, ended = os.waitpid(child, 0)
+    if os.WIFSIGNALED(ended) and os.WTERMSIG(ended) == signal.SIGKILL:
+        return None
+    if not told:
+        raise AssertionError(f"generation {number} ended with {ended:#x}, in {path}")
+    return json.loads(told)
+
+
+def standing(path: Path) -> tuple[set[str], Counter[str]]:
+    """The nodes that are finished by now, read past the library; and how often each was run."""
+    ran = Counter(line.removeprefix("run ") for line in lines(path.with_suffix(".ledger")) if line.startswith("run "))
+    if not path.exists():
+        return set(), ran
+    connection = sqlite3.connect(path)
+    try:
+        rows = connection.execute("SELECT body FROM checkpoints WHERE kind = 'node'").fetchall()
+    except sqlite3.OperationalError:  # the file was made, its tables not yet
+        rows = []
+    finally:
+        connection.close()
+    return {json.loads(body)["node"] for (body,) in rows}, ran
+
+
+def campaign(
+    path: Path, policy: Policy, fatal: tuple[int | None, ...], lines_too: bool, after: float | None
+) -> tuple[list[str], dict[str, int]]:
+    """Kill one generation after the other, let the last one finish: what is wrong with what came of it, and what came."""
+    wrong = []
+    report = None
+    for number, moment in enumerate((*fatal, None)):
+        finished, ran = standing(path)
+        report = generation(path, policy, number, moment, lines_too, after if number == 0 else None)
+        again = {node: count for node, count in (standing(path)[1] - ran).items() if node in finished}
+        if again:
+            wrong.append(f"generation {number} ran finished nodes again: {again}")
+        if report is not None:
+            break
+    assert report is not None
+    ledger = lines(path.with_suffix(".ledger"))
+    facts = {
+        "killed": number,
+        "asked": len(report["doubts"]),
+        "recovered": sum(emit["recovered"] for emit in report["emits"]),
+        "dedup_hits": sum(emit["provider_dedup_hit"] for emit in report["emits"]),
+        "rerun": sum(line.startswith("run ") for line in ledger) - len(NODES),
+    }
+    return wrong + judged(report, ledger, policy), facts
+
+
+def judged(report: dict[str, Any], ledger: list[str], policy: Policy) -> list[str]:
+    """What is wrong with a finished run, by its log and by what has really happened."""
+    mails = [line for line in ledger if line.startswith("effect mail ")]
+    pays = [line for line in ledger if line.startswith("effect pay ")]
+    clicks = [place for place, line in enumerate(ledger) if line == "click"]
+    paid = [place for place, line in enumerate(ledger) if line == "run pay"]
+    checks = {
+        "completed": report["status"] == "completed",
+        "the same state": report["state"] == FINAL,
+        "a gap-free log": report["seqs"] == list(range(len(report["seqs"]))),
+        "each node recorded once, in order": report["nodes"] == list(NODES),
+        "the approval asked once": len(report["approvals"]) == 1,
+        "decided once, by who clicked": report["decisions"] == [["ann", "click", "approved"]],
+        "nothing paid before the click": clicks and paid and clicks[0] < paid[0],
+        "paid once": len(pays) == 1,
+        "mailed once": len(mails) == 1,
+        "a keyed effect asks nobody": policy == "ask" or "mail" not in [node for node, _ in report["doubts"]],
+        "late clicks are told": not report["late"],
+    }
+    return [f"not {check}" for check, holds in checks.items() if not holds]
+
+
+def main(folder: str, policy: Policy, kind: str, share: str, shares: str, stride: str = "1") -> None:
+    """Tell a line for each campaign of this share that went wrong, then how many there were and what happened in them.
+
+    `kind` is what a process is killed at: each `moment` (calls of the store, effects, events), `pairs` of them, each
+    `line` of the library, or a random `time`.
+    """
+    print('"ready"', flush=True)
+    root = Path(folder)
+    build(MemoryCheckpointer(), "").plan()  # what is loaded on first use is loaded before the first fork
+    lines_too = kind == "line"
+    whole = generation(root / f"whole{share}.db", policy, 0, None, lines_too, None)
+    many, dice, points = whole["moments"], random.Random(policy + kind), []
+    seconds: list[float | None] = [None]
+    if kind == "pairs":
+        points = [(dice.randrange(1, many), dice.randrange(1, many // 2)) for _ in range(int(stride))]
+    elif kind == "time":
+        began = time.monotonic()
+        generation(root / f"timed{share}.db", policy, 0, None, False, None)
+        took = time.monotonic() - began
+        points = [(None,)] * int(stride)
+        seconds = [dice.random() * took for _ in points]
+    else:
+        points = [(moment,) for moment in range(1, many + 1, int(stride))]
+    facts: Counter[str] = Counter(moments=many)
+    for number in range(int(share), len(points), int(shares)):
+        path = root / f"{kind}{number}.db"
+        wrong, happened = campaign(path, policy, points[number], lines_too, seconds[number % len(seconds)])
+        facts.update(happened, tried=1)
+        if wrong:
+            print(json.dumps({"point": points[number], "wrong": wrong, "where": str(path)}), flush=True)
+        else:
+            for suffix in (".db", ".db-wal", ".db-shm", ".ledger"):
+                path.with_suffix(suffix).unlink(missing_ok=True)
+    print(json.dumps(facts), flush=True)

@@ -1,0 +1,111 @@
+"""The workflow that is killed: five nodes, one gate, one effect done once and one irreversible node; and who brings it to its end."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from stategraph import AgentState, Checkpointer, Context, DecisionRefused, Run, StateGraph, UnknownRun
+from stategraph.checkpoint import Policy
+from tests.programs.ledger import lines, note
+
+NODES = ("check", "mail", "pay", "ship", "close")
+#: What the run has at its end, however often it was interrupted.
+FINAL = {"amount": 7, "check": 0, "mail": True, "paid": 7, "ship": 3, "close": 4}
+
+
+def build(
+    checkpointer: Checkpointer,
+    ledger: str | Path,
+    policy: Policy = "ask",
+    moment: Callable[[str], None] = lambda _: None,
+    lease: float = 30,
+) -> StateGraph:
+    """check -> mail (once) -> [gate] pay (irreversible) -> ship -> close. `moment` is told what is about to happen and what has.
+
+    With `policy="keyed"` the mail's receiver honours the key: it takes the same mail once, and says so.
+    """
+
+    def noted(line: str) -> None:
+        moment(f"before {line}")
+        note(ledger, line)
+        moment(f"after {line}")
+
+    def check(state: AgentState) -> dict[str, Any]:
+        noted("run check")
+        return {"check": 0}
+
+    async def mail(state: AgentState, ctx: Context) -> dict[str, Any]:
+        noted("run mail")
+
+        def send() -> dict[str, Any]:
+            mail = f"effect mail {ctx.idempotency_key}"
+            if policy == "keyed" and mail in lines(ledger):
+                return {"sent": True, "dedup_hit": True}
+            noted(mail)
+            return {"sent": True}
+
+        return {"mail": (await ctx.once("mail", send, policy=policy))["sent"]}
+
+    async def pay(state: AgentState, ctx: Context) -> dict[str, Any]:
+        noted("run pay")
+        noted(f"effect pay {ctx.idempotency_key}")
+        return {"paid": state["amount"]}
+
+    async def ship(state: AgentState) -> dict[str, Any]:
+        noted("run ship")
+        return {"ship": 3}
+
+    def close(state: AgentState) -> dict[str, Any]:
+        noted("run close")
+        return {"close": 4}
+
+    graph = StateGraph(checkpointer, name="order", lease=lease)
+    graph.add_node("check", check).add_node("mail", mail).add_node("pay", pay, irreversible=True)
+    graph.add_node("ship", ship).add_node("close", close).set_entry_point("check").add_interrupt_before("pay")
+    graph.add_edge("check", "mail").add_edge("mail", "pay").add_edge("ship", "close")
+    return graph.add_conditional_edge("pay", lambda state: "ship" if state["paid"] else "END", ["ship", "END"])
+
+
+async def finish(graph: StateGraph, ledger: str | Path, moment: Callable[[str], None] = lambda _: None) -> Run:
+    """Bring the run `r` to its end from wherever it is, as a user would: start, click, answer truthfully, recover."""
+    for _ in range(12):
+        try:
+            run = await graph.info("r")
+        except UnknownRun:
+            events = graph.stream({"amount": 7}, "r")
+        else:
+            if run.ended:
+                return run
+            waiting = run.waiting()
+            if run.status != "pending":
+                events = graph.recover("r")
+            elif waiting[0].opening.kind == "approval":
+                note(ledger, "click")
+                events = graph.resume("r", "approved", boundary=waiting[0].id, by="ann", decision_id="click")
+            else:
+                node = waiting[0].opening.node
+                happened = any(line.startswith(f"effect {node} ") for line in lines(ledger))
+                answer = ({"sent": True} if node == "mail" else {"paid": 7}) if happened else None
+                decision = "approved" if happened else "retry"
+                events = graph.resume("r", decision, boundary=waiting[0].id, by="ops", answer=answer)
+        async for event in events:
+            moment(f"told {event.event_type} {event.node_name}")
+    raise AssertionError(f"stuck: {run}")
+
+
+async def click_again(graph: StateGraph) -> list[str]:
+    """What is wrong with how a late click is answered: the same one as the first time, another one with a refusal."""
+    (approval,) = [boundary for boundary in await graph.boundaries("r") if boundary.kind == "approval"]
+    wrong = []
+    again = await graph.decide("r", "approved", boundary=approval.id, by="ann", decision_id="click")
+    if approval.decided is None or again.at_ms != approval.decided.at_ms or again.by != "ann":
+        wrong.append(f"the same click is answered {again}")
+    try:
+        await graph.decide("r", "rejected", boundary=approval.id, by="eve")
+        wrong.append("a later rejection was accepted")
+    except DecisionRefused as refused:
+        if (refused.by, refused.decision) != ("ann", "approved"):
+            wrong.append(f"a later rejection was told {refused}")
+    return wrong
