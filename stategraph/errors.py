@@ -16,6 +16,7 @@ StateGraphError
 │   └── LeaseLost                         this driver was replaced
 ├── DecisionRefused (ValueError)          a bad, stale, late, repeated or unknown decision
 ├── ForkRefused (ValueError)              nothing to fork at this point of a run's log
+├── RenderError (RuntimeError)             a picture could not be drawn
 └── CheckpointerError (RuntimeError)      the store could not do it; the run is where it was
     ├── StoreLocked                       another process holds the write lock
     ├── StoreFull                         no space left
@@ -43,6 +44,7 @@ __all__ = [
     "LeaseHeld",
     "LeaseLost",
     "PoisonedRun",
+    "RenderError",
     "RouteError",
     "RunExists",
     "RunNotClaimable",
@@ -243,6 +245,15 @@ class ForkRefused(StateGraphError, ValueError):
         self.run_id = run_id
         self.at = at
         super().__init__(f"run {run_id!r} cannot be forked at checkpoint {at}: {reason}")
+
+
+class RenderError(StateGraphError, RuntimeError):
+    """A picture could not be drawn; `reason` says why, `way_out` what to do."""
+
+    def __init__(self, reason: str, way_out: str) -> None:
+        self.reason = reason
+        self.way_out = way_out
+        super().__init__(f"{reason}; {way_out}")
 
 
 class CheckpointerError(StateGraphError, RuntimeError):

@@ -32,7 +32,10 @@ class Router:
     @property
     def name(self) -> str:
         """What to call the router in pictures and messages; nothing for a lambda."""
-        name = getattr(self.function, "__name__", type(self.function).__name__)
+        function = self.function
+        while isinstance(function, functools.partial):
+            function = function.func
+        name = getattr(function, "__name__", type(function).__name__)
         return "" if name == "<lambda>" else name
 
 

@@ -15,12 +15,12 @@ from stategraph.cli.given import given_mapping
 from stategraph.cli.lines import Lines
 from stategraph.cli.options import By, File, Json, Note, Plain, RunId, Store, Traceback
 from stategraph.cli.records import Records
-from stategraph.cli.refusal import CODES, FAILED
+from stategraph.cli.refusal import CODES, FAILED, Refused
 from stategraph.cli.session import Session, carry_out
 from stategraph.cli.standing import Standing, standing_of
 from stategraph.cli.stored import Stored, started, stored_run
 from stategraph.driver import new_run_id
-from stategraph.errors import LeaseHeld, LeaseLost, RunNotClaimable, UnknownRun
+from stategraph.errors import CheckpointerError, LeaseHeld, LeaseLost, RunNotClaimable, UnknownRun
 from stategraph.events import Event, Failed
 from stategraph.graph import StateGraph
 from stategraph.run import fold
@@ -60,20 +60,23 @@ def driven_of(stored: Stored) -> Driven:
 
 async def drive(session: Session, driven: Driven, events: AsyncGenerator[Event, None]) -> Standing:
     """Print what a run does until it rests, and how it stands then."""
-    teller, failed = await teller_of(session, driven), False
+    teller, last = await teller_of(session, driven), None
     try:
         with teller:
             async with aclosing(events):
                 async for event in events:
                     teller.told(event)
-                    failed = isinstance(event, Failed)
+                    last = event
     except asyncio.CancelledError:
         with suppress(UnknownRun):  # it was not stored yet
             await _close(teller, driven)
         raise
     except Exception as error:
-        if failed:  # the node's own error: the event and the run's status tell it
+        if isinstance(last, Failed):  # the node's own error: the event and the run's status tell it
             session.show_traceback(error)
+        elif isinstance(error, CheckpointerError) and last is not None:
+            way_out = f"then go on with: {session.command('recover', driven.run_id)}"
+            raise Refused(f"{error}; {way_out}", FAILED, type(error).__name__) from error
         elif not _rests(error):
             raise
     return await _close(teller, driven)

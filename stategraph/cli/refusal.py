@@ -18,11 +18,11 @@ from stategraph.errors import (
     UnknownRun,
 )
 
-__all__ = ["CODES", "DONE", "FAILED", "INTERRUPTED", "PENDING", "TERMINATED", "USAGE", "Refused", "refusal"]
+__all__ = ["CODES", "DONE", "FAILED", "INTERRUPTED", "PENDING", "TERMINATED", "UNHEARD", "USAGE", "Refused", "refusal"]
 
 DONE, FAILED, USAGE, PENDING, REJECTED = 0, 1, 2, 3, 4
-#: Ctrl-C, and SIGTERM: 128 and the signal's number, as shells have it.
-INTERRUPTED, TERMINATED = 130, 143
+#: Ctrl-C, SIGPIPE and SIGTERM: 128 and the signal's number, as shells have it.
+INTERRUPTED, UNHEARD, TERMINATED = 130, 141, 143
 
 #: What a command that drives exits with, by the status it leaves the run in.
 CODES = {"completed": DONE, "pending": PENDING, "rejected": REJECTED}

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from stategraph.checkpoint import Checkpointer
-from stategraph.cli.refusal import FAILED, INTERRUPTED, TERMINATED, Refused, refusal
+from stategraph.cli.refusal import FAILED, INTERRUPTED, TERMINATED, UNHEARD, Refused, refusal
 from stategraph.cli.settings import Settings, read_settings
 from stategraph.cli.store import DEFAULT, VARIABLE, open_store, redacted, without_secrets
 from stategraph.cli.terminal import Terminal
@@ -159,4 +159,4 @@ def _unheard() -> int:
     """Nobody reads standard output any more (`stategraph events r1 | head -1`): say nothing, as other commands do."""
     devnull = os.open(os.devnull, os.O_WRONLY)
     os.dup2(devnull, sys.stdout.fileno())
-    return 128 + signal.SIGPIPE
+    return UNHEARD

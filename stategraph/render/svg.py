@@ -9,7 +9,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import TypeVar
 
-from stategraph.errors import StateGraphError
+from stategraph.errors import RenderError
 from stategraph.render.dot import CAREFUL, FONT, QUICK
 
 __all__ = ["RenderError", "png", "svg"]
@@ -18,15 +18,6 @@ Picture = TypeVar("Picture", str, bytes | None)
 
 #: Characters of DOT text; what is longer is no picture that anybody could read.
 LARGEST = 1_000_000
-
-
-class RenderError(StateGraphError, RuntimeError):
-    """A picture could not be drawn; `reason` says why, `way_out` what to do."""
-
-    def __init__(self, reason: str, way_out: str) -> None:
-        self.reason = reason
-        self.way_out = way_out
-        super().__init__(f"{reason}; {way_out}")
 
 
 def svg(dot_text: str, timeout: float = 10.0) -> str:

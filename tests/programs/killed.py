@@ -26,7 +26,7 @@ from stategraph.checkpoint import Policy
 from stategraph.clock import SystemClock
 from tests.programs.interposed import interposed
 from tests.programs.ledger import lines
-from tests.programs.order import FINAL, NODES, build, click_again, finish
+from tests.programs.order import NODES, build, finish, judged, report
 
 #: A process that has not ended after so many seconds is stuck.
 PATIENCE = 30
@@ -77,22 +77,9 @@ async def live(path: Path, policy: Policy, generation: int, moments: Moments, li
     moment: Callable[[str], None] = moments if not lines_too else _silent
     async with SqliteCheckpointer(path, clock=Ahead(generation)) as inner:
         store = interposed(inner, around)
-        run = await finish(build(store, ledger, policy, moment), ledger, moment)
+        await finish(build(store, ledger, policy, moment), ledger, moment)
         moments.fatal = None
-        log = await inner.history("r")
-        boundaries = await inner.boundaries("r")
-        return {
-            "status": run.status,
-            "state": run.state,
-            "moments": moments.count,
-            "seqs": [row.seq for row in log],
-            "nodes": [row.node for row in log if row.kind == "node"],
-            "approvals": [b.id for b in boundaries if b.kind == "approval"],
-            "doubts": [[b.node, b.state] for b in boundaries if b.kind == "in_doubt"],
-            "decisions": [[row.actor, row.act, row.decision] for row in log if row.act == "click"],
-            "emits": [emit for row in log for emit in row.content.get("emits", ())],
-            "late": await click_again(build(inner, ledger)),
-        }
+        return {**await report(build(inner, ledger)), "moments": moments.count}
 
 
 async def _nothing(verb: str, phase: str) -> None: ...
@@ -111,9 +98,9 @@ def generation(path: Path, policy: Policy, number: int, fatal: int | None, lines
         if lines_too:
             threading.settrace(moments.trace)
             sys.settrace(moments.trace)
-        report = asyncio.run(live(path, policy, number, moments, lines_too))
+        told = asyncio.run(live(path, policy, number, moments, lines_too))
         sys.settrace(None)
-        os.write(write, json.dumps(report).encode())
+        os.write(write, json.dumps(told).encode())
         os._exit(0)
     os.close(write)
     if after is not None:
@@ -149,47 +136,25 @@ def campaign(
 ) -> tuple[list[str], dict[str, int]]:
     """Kill one generation after the other, let the last one finish: what is wrong with what came of it, and what came."""
     wrong = []
-    report = None
+    told = None
     for number, moment in enumerate((*fatal, None)):
         finished, ran = standing(path)
-        report = generation(path, policy, number, moment, lines_too, after if number == 0 else None)
+        told = generation(path, policy, number, moment, lines_too, after if number == 0 else None)
         again = {node: count for node, count in (standing(path)[1] - ran).items() if node in finished}
         if again:
             wrong.append(f"generation {number} ran finished nodes again: {again}")
-        if report is not None:
+        if told is not None:
             break
-    assert report is not None
+    assert told is not None
     ledger = lines(path.with_suffix(".ledger"))
     facts = {
         "killed": number,
-        "asked": len(report["doubts"]),
-        "recovered": sum(emit["recovered"] for emit in report["emits"]),
-        "dedup_hits": sum(emit["provider_dedup_hit"] for emit in report["emits"]),
+        "asked": len(told["doubts"]),
+        "recovered": sum(emit["recovered"] for emit in told["emits"]),
+        "dedup_hits": sum(emit["provider_dedup_hit"] for emit in told["emits"]),
         "rerun": sum(line.startswith("run ") for line in ledger) - len(NODES),
     }
-    return wrong + judged(report, ledger, policy), facts
-
-
-def judged(report: dict[str, Any], ledger: list[str], policy: Policy) -> list[str]:
-    """What is wrong with a finished run, by its log and by what has really happened."""
-    mails = [line for line in ledger if line.startswith("effect mail ")]
-    pays = [line for line in ledger if line.startswith("effect pay ")]
-    clicks = [place for place, line in enumerate(ledger) if line == "click"]
-    paid = [place for place, line in enumerate(ledger) if line == "run pay"]
-    checks = {
-        "completed": report["status"] == "completed",
-        "the same state": report["state"] == FINAL,
-        "a gap-free log": report["seqs"] == list(range(len(report["seqs"]))),
-        "each node recorded once, in order": report["nodes"] == list(NODES),
-        "the approval asked once": len(report["approvals"]) == 1,
-        "decided once, by who clicked": report["decisions"] == [["ann", "click", "approved"]],
-        "nothing paid before the click": clicks and paid and clicks[0] < paid[0],
-        "paid once": len(pays) == 1,
-        "mailed once": len(mails) == 1,
-        "a keyed effect asks nobody": policy == "ask" or "mail" not in [node for node, _ in report["doubts"]],
-        "late clicks are told": not report["late"],
-    }
-    return [f"not {check}" for check, holds in checks.items() if not holds]
+    return wrong + judged(told, ledger, policy), facts
 
 
 def main(folder: str, policy: Policy, kind: str, share: str, shares: str, stride: str = "1") -> None:

@@ -109,3 +109,41 @@ async def click_again(graph: StateGraph) -> list[str]:
         if (refused.by, refused.decision) != ("ann", "approved"):
             wrong.append(f"a later rejection was told {refused}")
     return wrong
+
+
+async def report(graph: StateGraph) -> dict[str, Any]:
+    """What is stored of the finished run `r`."""
+    run, log, boundaries = await graph.info("r"), await graph.history("r"), await graph.boundaries("r")
+    return {
+        "status": run.status,
+        "state": run.state,
+        "seqs": [row.seq for row in log],
+        "nodes": [row.node for row in log if row.kind == "node"],
+        "approvals": [b.id for b in boundaries if b.kind == "approval"],
+        "doubts": [[b.node, b.state] for b in boundaries if b.kind == "in_doubt"],
+        "decisions": [[row.actor, row.act, row.decision] for row in log if row.act == "click"],
+        "emits": [emit for row in log for emit in row.content.get("emits", ())],
+        "late": await click_again(graph),
+    }
+
+
+def judged(report: dict[str, Any], ledger: list[str], policy: Policy) -> list[str]:
+    """What is wrong with a finished run, by its log and by what has really happened."""
+    mails = [line for line in ledger if line.startswith("effect mail ")]
+    pays = [line for line in ledger if line.startswith("effect pay ")]
+    clicks = [place for place, line in enumerate(ledger) if line == "click"]
+    paid = [place for place, line in enumerate(ledger) if line == "run pay"]
+    checks = {
+        "completed": report["status"] == "completed",
+        "the same state": report["state"] == FINAL,
+        "a gap-free log": report["seqs"] == list(range(len(report["seqs"]))),
+        "each node recorded once, in order": report["nodes"] == list(NODES),
+        "the approval asked once": len(report["approvals"]) == 1,
+        "decided once, by who clicked": report["decisions"] == [["ann", "click", "approved"]],
+        "nothing paid before the click": clicks and paid and clicks[0] < paid[0],
+        "paid once": len(pays) == 1,
+        "mailed once": len(mails) == 1,
+        "a keyed effect asks nobody": policy == "ask" or "mail" not in [node for node, _ in report["doubts"]],
+        "late clicks are told": not report["late"],
+    }
+    return [f"not {check}" for check, holds in checks.items() if not holds]
