@@ -170,6 +170,7 @@ class SqliteCheckpointer:
             try:
                 await self._run(call)
             finally:
+                queue.waiting = [waiter for waiter in queue.waiting if not waiter[1].done()]  # some were cancelled
                 if queue.waiting:
                     queue.task = asyncio.get_running_loop().create_task(self._commit_waiting(queue))
                 else:
@@ -418,6 +419,8 @@ class SqliteCheckpointer:
             return StoreReadOnly(f"{self.path}: {error.strerror}; let this user write the file and its folder")
         if isinstance(error, OSError):
             return StoreUnavailable(f"{self.path}: {error.strerror}; check the path")
+        if isinstance(error, StoreForeign):
+            return StoreForeign(f"{self.path}: {error}")
         if isinstance(error, UnicodeEncodeError):
             return CheckpointerError(f"{self.path}: {error.object!r} is no text that can be stored ({error.reason})")
         if not isinstance(error, sqlite3.Error):

@@ -2,18 +2,28 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import socket
 import time
 import uuid
-from collections.abc import AsyncGenerator, Callable, Mapping
+from collections.abc import AsyncGenerator, Callable, Coroutine, Mapping
+from contextlib import suppress
 from typing import Any, TypeAlias
 
-from stategraph.checkpoint import ENDED, Checkpoint, Checkpointer, Head, Log, Status, check_run_id, dump_openings
+from stategraph.checkpoint import ENDED, Checkpoint, Checkpointer, Head, Lease, Log, Status, check_run_id, dump_openings
 from stategraph.deciding import operating_user
 from stategraph.encoding import check_json, encode
 from stategraph.engine import Engine, approval
-from stategraph.errors import GraphChangedError, LeaseHeld, RunExists, RunNotClaimable, UnknownRun, did_you_mean
+from stategraph.errors import (
+    CheckpointerError,
+    GraphChangedError,
+    LeaseHeld,
+    RunExists,
+    RunNotClaimable,
+    UnknownRun,
+    did_you_mean,
+)
 from stategraph.events import Cursor, Event
 from stategraph.patch import DELETE, Patch, applied
 from stategraph.plan import END, Plan
@@ -58,16 +68,18 @@ class Driver:
         gate = plan.gates.get(plan.entry)
         opens = dump_openings([approval(gate, run_id, "", 0, values, store.clock.now())] if gate else [])
         status: Status = "pending" if opens else "running"
-        lease = await store.create(
-            run_id,
-            graph=plan.name,
-            fingerprint=plan.fingerprint,
-            creator=operating_user(),
-            body=body,
-            status=status,
-            opens=opens,
-            owner=_owner(),
-            lease_ms=self._lease_ms,
+        lease = await self._taken(
+            store.create(
+                run_id,
+                graph=plan.name,
+                fingerprint=plan.fingerprint,
+                creator=operating_user(),
+                body=body,
+                status=status,
+                opens=opens,
+                owner=_owner(),
+                lease_ms=self._lease_ms,
+            )
         )
         if lease is None:
             head = await store.head(run_id)
@@ -78,7 +90,7 @@ class Driver:
     async def go_on(self, run_id: str) -> AsyncGenerator[Event, None]:
         """Claim a run, drive it and tell what follows."""
         store = self.checkpointer
-        lease = await store.claim(run_id, _owner(), self._lease_ms)
+        lease = await self._taken(store.claim(run_id, _owner(), self._lease_ms))
         if lease is None:
             raise await self.refusal(run_id)
         buffer = EventBuffer()
@@ -158,6 +170,21 @@ class Driver:
                 patch[key] = ("delete", None) if value is DELETE else ("set", value)
             values = applied(values, patch)
         return patch
+
+    async def _taken(self, taking: Coroutine[Any, Any, Lease | None]) -> Lease | None:
+        """The lease that a verb answers. A caller that is cancelled meanwhile gives it back: nobody else knows of it."""
+        task, cancelled = asyncio.ensure_future(taking), None
+        while not task.done():
+            try:
+                await asyncio.wait({task})
+            except asyncio.CancelledError as error:
+                cancelled = error
+        if cancelled is None:
+            return task.result()
+        if task.exception() is None and (lease := task.result()) is not None:
+            with suppress(CheckpointerError):  # then it is free once its lease is over
+                await self.checkpointer.release(lease)
+        raise cancelled
 
     async def _expired(self, run: Run) -> Run:
         now = self.checkpointer.clock.now()

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 from functools import cache
 from typing import Annotated, Any, Literal, TypeAlias
 
-from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
 from stategraph.checkpoint import BoundaryKind
 
@@ -82,6 +83,12 @@ class _Told(BaseModel):
     def cursor(self) -> Cursor | None:
         """Where a durable event stands in the run's log; a reader that comes back names the last one it has seen."""
         return None if self.seq is None or self.index is None else Cursor(self.seq, self.index)
+
+    def model_dump_json(self, *, indent: int | None = None, ensure_ascii: bool = True, **options: Any) -> str:
+        """A line of JSON, in ASCII: pydantic's own writer refuses lone surrogates, which a state may hold."""
+        separators = (",", ":") if indent is None else None
+        dumped = self.model_dump(mode="json", **options)
+        return json.dumps(dumped, indent=indent, ensure_ascii=ensure_ascii, separators=separators)
 
 
 class NodeStart(_Told):
@@ -197,4 +204,13 @@ def _adapter() -> TypeAdapter[Event]:
 
 def parse_event(data: str | bytes) -> Event:
     """The event in a line of JSON, as `event.model_dump_json()` writes it."""
-    return _adapter().validate_json(data)
+    try:
+        return _adapter().validate_json(data)
+    except ValidationError:
+        try:
+            value = json.loads(data)
+        except ValueError:
+            pass
+        else:  # pydantic's own reader refuses lone surrogates
+            return _adapter().validate_python(value)
+        raise

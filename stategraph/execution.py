@@ -7,7 +7,7 @@ import contextvars
 import inspect
 import uuid
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Any, NoReturn, Protocol
+from typing import Any, NoReturn, Protocol, TypeVar
 
 from stategraph.checkpoint import Checkpointer, Lease, Policy
 from stategraph.context import Context, effect_key, running_context
@@ -21,6 +21,8 @@ from stategraph.run import Position, Run
 from stategraph.state import Schema
 
 __all__ = ["Execution", "InDoubt"]
+
+Answer = TypeVar("Answer")
 
 
 class InDoubt(Exception):
@@ -141,13 +143,13 @@ class Execution:
 
         reason: BaseException
         try:
+            return (await self._effect(index, call, policy, name=key))["result"]
+        except InDoubt as doubt:
             try:
-                return (await self._effect(index, call, policy, name=key))["result"]
-            except InDoubt as doubt:
                 await self.driver.ask_in_doubt(self, doubt.key)
                 reason, self.quiet = doubt, True
-        except (CheckpointerError, LeaseLost) as error:
-            reason = error
+            except (CheckpointerError, LeaseLost) as error:
+                reason = error
         await self._halt(reason)
 
     async def _effect(
@@ -155,11 +157,13 @@ class Execution:
     ) -> Any:
         """The outcome of an effect, `{"result": ...}`: recorded before, given by a person, or of this very execution."""
         driver, context, token = self.driver, self.context, uuid.uuid4().hex
-        begun = await driver.checkpointer.effect_begin(
-            driver.lease, key, path=context.path, step=context.step, policy=policy, token=token
+        begun = await self._stored_or_halted(
+            driver.checkpointer.effect_begin(
+                driver.lease, key, path=context.path, step=context.step, policy=policy, token=token
+            )
         )
         if begun is None:
-            await driver.read()
+            await self._stored_or_halted(driver.read())
             self.quiet = driver.run.ending is not None
             await self._halt(LeaseLost(context.run_id))
         if begun.outcome is not None:
@@ -167,7 +171,9 @@ class Execution:
         if begun.token != token:
             raise InDoubt(key)
         outcome = await call()
-        kept = await driver.checkpointer.effect_end(context.run_id, key, token, encode(outcome))
+        kept = await self._stored_or_halted(
+            driver.checkpointer.effect_end(context.run_id, key, token, encode(outcome))
+        )
         if kept is None:  # a person was asked meanwhile, or another execution has it
             await self._halt(LeaseLost(context.run_id))
         result = outcome["result"]
@@ -175,6 +181,14 @@ class Execution:
         if name is not None and (begun.handed_on or dedup_hit):
             self.emit(context, {"effect": name, "recovered": begun.handed_on, "provider_dedup_hit": dedup_hit})
         return decode(encode(outcome))
+
+    async def _stored_or_halted(self, call: Awaitable[Answer]) -> Answer:
+        """What the store answers. That it could not do it is no failure of the node: the driver stops and says why."""
+        try:
+            return await call
+        except CheckpointerError as error:
+            reason = error
+        await self._halt(reason)
 
     async def _halt(self, reason: BaseException) -> NoReturn:
         """Stop the node from inside it. A cancellation, so that `except Exception` does not swallow it."""

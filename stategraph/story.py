@@ -33,7 +33,7 @@ def tell(run: Run, row: Checkpoint, *, live: bool = False) -> list[Event]:
     """The events of a checkpoint, `run` being the fold just after it; `live` leaves out what was told while it happened."""
     story = _Story(run, row, live)
     _TELLERS[row.kind](story)
-    if row.opens:
+    if row.opens and not run.ending:  # a boundary of a run that is to end is withdrawn as it opens: nobody is asked
         story.interrupted()
     if row.status == "completed":
         story.add(Completed, "END", {"final_state": copied(run.state)})

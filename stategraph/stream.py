@@ -10,7 +10,7 @@ from typing import Any
 from stategraph.checkpoint import Checkpoint, Checkpointer, Log
 from stategraph.engine import Engine
 from stategraph.errors import UnknownRun
-from stategraph.events import ACTS, Cursor, Event, Token
+from stategraph.events import ACTS, Cursor, Custom, Event, NodeStart, Token
 from stategraph.run import Run, fold
 from stategraph.story import tell
 
@@ -18,6 +18,8 @@ __all__ = ["EventBuffer", "closing", "read_events", "stream_events"]
 
 #: How many events wait for a reader that is slower than its run; after that it reads from the log.
 LIMIT = 1000
+#: How many checkpoints a reader of the log holds at a time.
+PAGE = 1000
 #: How often a follower of another process's run looks at its log, in seconds.
 POLL = 0.1
 
@@ -33,14 +35,15 @@ class EventBuffer:
         self._waiter: asyncio.Future[None] | None = None
 
     def put(self, event: Event) -> None:
-        """Behind `Engine.told`."""
-        if not self.behind and len(self.events) < LIMIT:
+        """Behind `Engine.told`. What a node tells while it runs is in no log yet, so it is never dropped for want of room."""
+        live = event.seq is None
+        if not self.behind and (len(self.events) < LIMIT or (live and not isinstance(event, Token))):
             self.events.append(event)
-        elif event.seq is not None:
-            self._fall_behind()
+        elif not live:
+            self.behind = True
+            self.events.clear()
             self._recent.clear()
         elif not isinstance(event, Token):
-            self._fall_behind()
             self._recent.append(event)
         self.wake()
 
@@ -49,11 +52,6 @@ class EventBuffer:
         self.behind = False
         self.events.extend(self._recent)
         self._recent.clear()
-
-    def _fall_behind(self) -> None:
-        if not self.behind:
-            self.behind = True
-            self.events.clear()
 
     def wake(self, _: Any = None) -> None:
         if self._waiter is not None and not self._waiter.done():
@@ -90,7 +88,7 @@ async def stream_events(
     """
     for event in tell(engine.run, start) if start else ():
         buffer.put(event)
-    cursor = Cursor(engine.run.seq, LIMIT)
+    cursor, ahead = Cursor(engine.run.seq, LIMIT), 0  # ahead: told live since the last that has a cursor
     task = asyncio.create_task(engine.drive())
     task.add_done_callback(buffer.wake)
     try:
@@ -98,11 +96,17 @@ async def stream_events(
             while buffer.events:
                 event = buffer.events.popleft()
                 cursor = event.cursor or cursor
+                ahead = 0 if event.cursor else ahead + (not isinstance(event, Token))
                 yield event
             if buffer.behind:
-                seen = engine.run.seq
-                async for event in read_events(engine.checkpointer, engine.run.run_id, after=cursor, acts=False):
+                seen = engine.run.seq  # and no further: the log may have a row that the engine has not told of yet
+                missed = read_events(engine.checkpointer, engine.run.run_id, after=cursor, acts=False, until=seen)
+                async for event in missed:
                     cursor = event.cursor or cursor
+                    if ahead and isinstance(event, (NodeStart, Custom)):  # its row tells again what was told live
+                        ahead -= 1
+                        continue
+                    ahead = 0
                     yield event
                 if engine.run.seq == seen:  # nothing was written meanwhile
                     buffer.catch_up()
@@ -139,23 +143,27 @@ async def read_events(
     after: Cursor | None = None,
     acts: bool = True,
     follow: bool = False,
+    until: int | None = None,
 ) -> AsyncIterator[Event]:
-    """The durable events of a run after a cursor, from its log; `follow` goes on until the run has ended.
+    """The durable events of a run after a cursor, from its log up to a seq; `follow` goes on until the run has ended.
 
     Raises `UnknownRun`, and `CorruptCheckpoint` where the log breaks.
     """
     run = await _run_before(checkpointer, run_id, after)
     while True:
-        log = await checkpointer.load(run_id, after=run.seq)
-        for row in log.checkpoints if log else ():
+        limit = PAGE if until is None else min(PAGE, until - run.seq)
+        rows = await checkpointer.history(run_id, after=run.seq, limit=limit)
+        for row in rows:
             run.apply(row)
             for event in tell(run, row):
                 fresh = after is None or (event.cursor is not None and event.cursor > after)
                 if fresh and (acts or not isinstance(event, ACTS)):
                     yield event
-        if not follow or run.ended or log is None:
+        if len(rows) == PAGE:
+            continue
+        if not follow or run.ended or (not rows and await checkpointer.head(run_id) is None):
             return
-        if not log.checkpoints:
+        if not rows:
             await asyncio.sleep(POLL)
 
 

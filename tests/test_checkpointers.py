@@ -15,7 +15,16 @@ import pytest
 
 from checkpointers.memory import MemoryCheckpointer
 from checkpointers.sqlite import SqliteCheckpointer
-from stategraph import Checkpointer, CorruptCheckpoint, InvalidRunId, ManualClock, StateGraph, StoreClosed
+from stategraph import (
+    AgentState,
+    Checkpointer,
+    Context,
+    CorruptCheckpoint,
+    InvalidRunId,
+    ManualClock,
+    StateGraph,
+    StoreClosed,
+)
 from stategraph.checkpoint import Checkpoint, Effect, Lease, Opening, Verdict, Written
 from stategraph.context import effect_key
 from stategraph.encoding import encode
@@ -91,7 +100,9 @@ async def test_an_id_is_taken_once(checkpointer: Checkpointer) -> None:
     await refused(checkpointer, checkpointer.create("r", status="ready", **again))  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("run_id", ["", "a b", "a/b", "../r", "a\x00b", "a\nb", "é", "\ud800", "a" * 129, "a'--", None, 7])
+@pytest.mark.parametrize(
+    "run_id", ["", "a b", "a/b", "../r", "a\x00b", "a\nb", "é", "\ud800", "a" * 129, "a'--", None, 7]
+)
 async def test_a_hostile_run_id_is_refused(checkpointer: Checkpointer, run_id: Any) -> None:
     """Only 1 to 128 of `A-Za-z0-9._:-` name a run."""
     with pytest.raises(InvalidRunId):
@@ -138,7 +149,9 @@ async def test_a_run_at_rest_is_not_claimed(checkpointer: Checkpointer) -> None:
     )
 
 
-async def test_renewing_holds_the_run_and_tells_what_has_happened(checkpointer: Checkpointer, clock: ManualClock) -> None:
+async def test_renewing_holds_the_run_and_tells_what_has_happened(
+    checkpointer: Checkpointer, clock: ManualClock
+) -> None:
     """The answer has the log's end and whether the run is to end; a lost lease is answered with nothing."""
     lease = await create(checkpointer)
     clock.advance(20)
@@ -157,7 +170,9 @@ async def test_renewing_holds_the_run_and_tells_what_has_happened(checkpointer: 
 async def test_a_released_run_is_free_at_once(checkpointer: Checkpointer) -> None:
     """Only its holder releases it, once."""
     lease = await create(checkpointer)
-    await refused(checkpointer, checkpointer.release(replace(lease, epoch=2)), checkpointer.release(replace(lease, epoch=0)))
+    await refused(
+        checkpointer, checkpointer.release(replace(lease, epoch=2)), checkpointer.release(replace(lease, epoch=0))
+    )
     assert await checkpointer.release(lease) is True
     head = await checkpointer.head("r")
     assert head is not None
@@ -716,7 +731,10 @@ async def test_a_keyed_effect_is_handed_on(checkpointer: Checkpointer, clock: Ma
 def test_the_keys_of_effects_never_change() -> None:
     """A receiver that honours them has them stored: of run, path, step, node and index, and of nothing else."""
     assert effect_key("order-7", "", 3, "pay") == "1947cda3bf5549cdc1561bea23fe7aa8707f677ab43b8e42f5167ee559f3dea6"
-    assert effect_key("order-7", "0.1/3.0", 0, "pay", "once:mail") == "74a830201d7ed4f47eb25f4f3882e7a0456ffdbf5b819a3f0df80ffe8237f756"
+    assert (
+        effect_key("order-7", "0.1/3.0", 0, "pay", "once:mail")
+        == "74a830201d7ed4f47eb25f4f3882e7a0456ffdbf5b819a3f0df80ffe8237f756"
+    )
 
 
 # -- signals
@@ -782,12 +800,14 @@ async def test_an_unknown_run_is_empty(checkpointer: Checkpointer) -> None:
 async def test_runs_are_told_newest_first_page_by_page(checkpointer: Checkpointer) -> None:
     """Each once, by status or graph if that is asked for."""
     for number in range(10):
-        await create(checkpointer, f"r{number}", "ready" if number % 2 else "running", graph="odd" if number % 2 else "even")
+        await create(
+            checkpointer, f"r{number}", "ready" if number % 2 else "running", graph="odd" if number % 2 else "even"
+        )
     pages: list[list[str]] = [[]]
     while page := await checkpointer.runs(limit=3, before=pages[-1][-1] if pages[-1] else None):
         pages.append([head.run_id for head in page])
     assert [len(page) for page in pages] == [0, 3, 3, 3, 1]
-    assert sum(pages, []) == [f"r{number}" for number in reversed(range(10))]
+    assert [run_id for page in pages for run_id in page] == [f"r{number}" for number in reversed(range(10))]
     assert [head.run_id for head in await checkpointer.runs(status="ready", limit=2)] == ["r9", "r7"]
     assert [head.run_id for head in await checkpointer.runs(graph="even", before="r4")] == ["r2", "r0"]
     assert await checkpointer.runs(status="failed") == []
@@ -906,7 +926,14 @@ async def test_a_closed_store_says_so(checkpointer: Checkpointer) -> None:
 # -- what is stored comes back
 
 
-HOSTILE = {"nul": "a\x00b", "lone": "\ud800", "quote": "';--", "big": 2**70, "deep": [[{"k": [1.5, None]}]], "\u2028": "\x7f"}
+HOSTILE = {
+    "nul": "a\x00b",
+    "lone": "\ud800",
+    "quote": "';--",
+    "big": 2**70,
+    "deep": [[{"k": [1.5, None]}]],
+    "\u2028": "\x7f",
+}
 
 
 async def test_any_text_in_a_body_comes_back(checkpointer: Checkpointer) -> None:
@@ -922,6 +949,25 @@ async def test_any_text_in_a_body_comes_back(checkpointer: Checkpointer) -> None
     lease = await claimed(checkpointer)
     await begin(checkpointer, lease, "t")
     assert await checkpointer.effect_end("r", "k", "t", encode(HOSTILE)) == encode(HOSTILE)
+
+
+async def test_any_text_in_state_and_outcomes_is_recorded_once(checkpointer: Checkpointer) -> None:
+    """By the engine too: the effect runs once, however often the run is looked at or recovered."""
+    calls: list[str] = []
+
+    def effect() -> dict[str, Any]:
+        calls.append("call")
+        return HOSTILE
+
+    async def work(state: AgentState, ctx: Context) -> dict[str, Any]:
+        return {"got": await ctx.once("\x00\ud800", effect), **HOSTILE}
+
+    graph = StateGraph(checkpointer, name="hostile").add_node("work", work).set_entry_point("work")
+    await graph.run(dict(HOSTILE), "r")
+    for _ in range(5):
+        assert [event.event_type async for event in graph.recover("r")] == ["completed"]
+    assert calls == ["call"]
+    assert (await graph.info("r")).state == {**HOSTILE, "got": HOSTILE}
 
 
 @pytest.mark.parametrize("body", [b"", b"null", b"[]", b'"by hand"', b'{"note":7}', b"\xff\x00"])
@@ -964,7 +1010,9 @@ def looping(store: Checkpointer) -> StateGraph:
     def work(state: dict[str, Any]) -> dict[str, Any]:
         return {"messages": ["x" * 5000], "round": state.get("round", 0) + 1}
 
-    graph = StateGraph(store, 100, name="looping").add_node("work", work).add_node("rest", lambda state: {"rested": True})
+    graph = (
+        StateGraph(store, 100, name="looping").add_node("work", work).add_node("rest", lambda state: {"rested": True})
+    )
     graph.set_entry_point("work").add_interrupt_before("rest")
     return graph.add_conditional_edge("work", lambda state: "work" if state["round"] < 30 else "rest")
 
@@ -990,7 +1038,15 @@ async def test_a_snapshot_stands_for_the_rows_before_it(checkpointer: Checkpoint
 
 async def test_a_log_without_newer_keys_still_folds(checkpointer: Checkpointer) -> None:
     """What a first release wrote: only what a row cannot do without, and keys that nobody knows any more."""
-    start = {"graph": "g", "version": "1", "fingerprint": "f", "max_steps": 20, "at": "plan", "set": {"x": 1}, "gone": 0}
+    start = {
+        "graph": "g",
+        "version": "1",
+        "fingerprint": "f",
+        "max_steps": 20,
+        "at": "plan",
+        "set": {"x": 1},
+        "gone": 0,
+    }
     node = {"node": "plan", "at": "pay", "set": {"y": 2}, "gone": [1]}
     gate = '[{"kind":"approval","path":"","step":1,"node":"pay","digest":"shown"}]'
     lease = await create(checkpointer, body=encode(start))

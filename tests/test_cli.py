@@ -12,14 +12,16 @@ import time
 from collections.abc import Iterator
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 import typer.main
 
 from checkpointers import SqliteCheckpointer
 from stategraph import parse_event
+from stategraph.checkpoint import Status
 from stategraph.cli.app import app
+from stategraph.cli.listing import StatusName
 from tests.programs.commandline import REFUND, Done, Folder, Typist
 
 
@@ -140,6 +142,29 @@ def test_a_decision_can_be_recorded_without_the_graph_and_driven_later(waiting: 
     assert (again.code, waiting.read("ledger.txt")) == (0, "")
     assert waiting.type("resume", "r1", "--file", "refund.py").code == 0
     assert waiting.read("ledger.txt") == "paid\n"
+
+
+def test_a_repeated_decision_decides_nothing_that_came_later(folder: Folder) -> None:
+    """The same command line with its --decision-id, typed again at the next gate: answered, and the gate stays shut."""
+    folder.write("gates.py", GATES)
+    folder.type("run", "gates.py", "--run-id", "r1")
+    command = ("approve", "r1", "--decision-id", "click", "--edit", '{"x": 1}', "--file", "gates.py")
+    first, again = folder.type_all(command, command)
+    assert (first.code, again.code, again.err) == (3, 3, "")
+    assert "interrupted" in first.out
+    assert told(first, "approve") == told(again, "approve") == "approve r1 --boundary r1:2.0 --file gates.py"
+    other = folder.type("reject", "r1", "--decision-id", "click")
+    assert other.code == 1
+    assert "'click' was used for another act" in other.sentence or "already approved" in other.sentence
+
+
+GATES = """
+from stategraph import StateGraph
+
+def build(checkpointer):
+    graph = StateGraph(checkpointer).add_node("a", lambda state: None).add_node("b", lambda state: None)
+    return graph.set_entry_point("a").add_edge("a", "b").add_interrupt_before("a").add_interrupt_before("b")
+"""
 
 
 def test_resuming_a_run_that_waits_shows_what_it_waits_for(waiting: Folder) -> None:
@@ -379,6 +404,11 @@ only = StateGraph(name="memory").add_node("add", lambda state: {"sum": 3}).set_e
 
 
 # -- documentation
+
+
+def test_runs_can_be_listed_by_every_status() -> None:
+    """The option's choices are the statuses that there are."""
+    assert {status.value for status in StatusName} == set(get_args(Status))
 
 
 def test_every_command_and_option_is_on_its_page() -> None:

@@ -46,6 +46,7 @@ def test_no_run_id_does_anything_but_name_a_run(folder: Folder) -> None:
         *((verb, run_id) for verb, run_id in zip(verbs, HOSTILE, strict=True)),
         ("run", "refund.py", "--run-id", "a\nb"),
         ("run", "refund.py", "--run-id", ""),
+        ("show", "r\udcff"),
         ("approve", "r1", "--boundary", "\x1b[2J" * 3000),
     )
     assert [each.code for each in done] == [2] * len(done)

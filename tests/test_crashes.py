@@ -6,21 +6,19 @@ Each is killed by SIGKILL, and judged by a file outside the store. STATEGRAPH_CR
 from __future__ import annotations
 
 import asyncio
-import itertools
 import json
 import os
 import signal
 import subprocess
+import sys
 import time
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from checkpointers.sqlite import SqliteCheckpointer
 from stategraph import DecisionRefused, LeaseHeld, RunNotClaimable, StateGraph, UnknownRun
 from stategraph.checkpoint import Policy
 from tests.conftest import OpenStore
@@ -306,6 +304,6 @@ async def test_a_program_that_forgets_to_close_ends(path: Path, ledger: Path) ->
 async def ends(program: str, path: Path, told: str, *, code: int = 0) -> None:
     """The program ends by itself within its time, and tells this."""
     done = await asyncio.to_thread(
-        subprocess.run, [os.sys.executable, "-P", "-c", program, str(path)], capture_output=True, text=True, timeout=60
+        subprocess.run, [sys.executable, "-P", "-c", program, str(path)], capture_output=True, text=True, timeout=60
     )
     assert (done.returncode, done.stdout) == (code, told), done.stderr

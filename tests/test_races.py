@@ -13,6 +13,7 @@ import pytest
 from checkpointers.sqlite import SqliteCheckpointer
 from stategraph import Checkpointer, DecisionRefused, Run, StateGraph
 from stategraph.checkpoint import Checkpoint
+from tests.programs.ledger import lines
 from tests.programs.processes import at_once, started
 from tests.programs.racer import build
 
@@ -23,10 +24,6 @@ def ledger(tmp_path: Path) -> Path:
     file = tmp_path / "ledger"
     file.touch()
     return file
-
-
-def lines(ledger: Path) -> list[str]:
-    return ledger.read_text().splitlines()
 
 
 def pause(path: Path, ledger: Path, *run_ids: str) -> None:
@@ -86,6 +83,29 @@ async def test_a_hundred_approvers_of_one_program_have_one_winner(checkpointer: 
     assert lines(ledger) == ["a plan"]
 
 
+@pytest.mark.parametrize("other", ["approved", "rejected"])
+async def test_two_clicks_at_once_do_the_work_once(checkpointer: Checkpointer, ledger: Path, other: str) -> None:
+    """Yes and yes, yes and no, in one program: each caller gets its own answer, the loser has started nothing."""
+    graph = build(checkpointer, ledger)
+
+    async def click(run_id: str, word: str, who: str) -> list[str] | DecisionRefused:
+        try:
+            return [event.event_type async for event in graph.resume(run_id, word, boundary="1.0", by=who)]
+        except DecisionRefused as refused:
+            return refused
+
+    for run_id in [f"r{number}" for number in range(10)]:
+        await graph.run({"order": run_id}, run_id)
+        answers = await asyncio.gather(click(run_id, "approved", "ann"), click(run_id, other, "bob"))
+        won = 0 if isinstance(answers[1], DecisionRefused) else 1
+        told = answers[1 - won]
+        assert isinstance(told, DecisionRefused)
+        assert (told.by, told.decision) == (("ann", "approved"), ("bob", other))[won]
+        assert isinstance(answers[won], list)
+        paid = lines(ledger).count(f"{run_id} pay")
+        assert (answers[won][-1:], paid) == ((["completed"], 1) if told.decision == "approved" else (["rejected"], 0))  # type: ignore[index]
+
+
 @pytest.mark.parametrize(("processes", "threads", "rounds"), [(4, 5, 12), (4, 25, 6)])
 def test_approvers_in_many_processes_have_one_winner(
     tmp_path: Path, ledger: Path, processes: int, threads: int, rounds: int
@@ -139,15 +159,15 @@ def approve(path: Path, *run_ids: str) -> None:
     asyncio.run(decide())
 
 
-def test_two_processes_that_recover_at_once_drive_once(tmp_path: Path, ledger: Path) -> None:
-    """One has the lease, the other is told who, or finds the run ended; no node runs twice."""
+def test_processes_that_recover_at_once_drive_once(tmp_path: Path, ledger: Path) -> None:
+    """Three engines each in two processes race for a run and its effect: one has the lease and does it, the others are told."""
     path, runs = tmp_path / "runs.db", [f"r{number}" for number in range(20)]
     pause(path, ledger, *runs)
     approve(path, *runs)
     before = len(lines(ledger))
-    with started("racer", 2, path, ledger, 2) as crowd:
+    with started("racer", 2, path, ledger, 3) as crowd:
         for run_id in runs:
-            orders = [[["recover", run_id, f"{process}.{thread}"] for thread in range(2)] for process in range(2)]
+            orders = [[["recover", run_id, f"{process}.{thread}"] for thread in range(3)] for process in range(2)]
             answers = list(itertools.chain(*at_once(crowd, orders)))
             drove = [answer for answer in answers if len(answer.get("done", ())) == 5]
             assert len(drove) == 1, answers
@@ -168,7 +188,7 @@ def test_four_workers_that_poll_do_a_run_once(tmp_path: Path, ledger: Path) -> N
     with started("racer", 4, path, ledger) as crowd:
         for run_id in runs:
             answers = at_once(crowd, [[["poll", run_id, str(process)]] for process in range(4)])
-            assert sorted(answer["done"] for (answer,) in answers)[-1] == 5, answers
+            assert max(answer["done"] for (answer,) in answers) == 5, answers
     assert lines(ledger)[before:] == [f"{run_id} {node}" for run_id in runs for node in ("pay", "close")]
     assert {len(log) for _, log in look(path, *runs)} == {5}
 

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import io
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import cache
 from importlib.metadata import version
 from typing import Annotated
 
 import typer
+import typer.main
 
 from stategraph.cli import (
     cancelling,
@@ -84,16 +87,22 @@ def _without_command(
 _UsageError: type[Exception] = typer.BadParameter.__mro__[1]
 
 
+@cache
+def _parser() -> Callable[..., object]:
+    """The application as it parses: made once, however often it is called."""
+    return typer.main.get_command(app)
+
+
 def main(arguments: Sequence[str]) -> int:
     """Carry out a command line and answer its exit code."""
     for stream in (sys.stdout, sys.stderr):
-        if hasattr(stream, "reconfigure"):
+        if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")  # a terminal that has no ✓ gets its code
     session = Session(as_json="--json" in arguments, traceback="--traceback" in arguments)
     try:
-        if not all(argument.isascii() or argument.encode() for argument in arguments):
-            return DONE
-        code = app(list(arguments), prog_name="stategraph", standalone_mode=False)
+        for argument in arguments:
+            argument.encode()
+        code = _parser()(list(arguments), prog_name="stategraph", standalone_mode=False)
     except UnicodeEncodeError as error:
         return tell_refusal(Refused(f"the argument {error.object!r} is no UTF-8 text; write it anew"), session)
     except _UsageError as error:

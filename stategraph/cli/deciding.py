@@ -120,7 +120,10 @@ def reject(
 async def _decide(session: Session, run_id: str, typed: Typed) -> int:
     """Record the decision, then print what follows from it, here or elsewhere."""
     async with stored_run(session, run_id) as stored:
-        meant = await _meant(stored, typed)
+        again = typed.decision_id and await stored.store.find_act(run_id, typed.decision_id)
+        meant = (
+            None if again else await _meant(stored, typed)
+        )  # a repeated decision is answered, wherever the run is now
         if meant is not None:
             _check(typed, meant)
         await _record(stored, typed, meant)
@@ -141,7 +144,7 @@ async def _meant(stored: Stored, typed: Typed) -> Boundary | None:
             if typed.boundary in (each.id, each.id.removeprefix(f"{run_id}:")):
                 return each
         raise Refused(f"run {run_id!r} has no boundary {typed.boundary!r}; open: {names}", kind="DecisionRefused")
-    if len(waiting) > 1 and typed.decision_id is None:
+    if len(waiting) > 1:
         raise Refused(f"run {run_id!r} has {len(waiting)} open boundaries; name one with --boundary: {names}")
     return waiting[0] if len(waiting) == 1 else None
 

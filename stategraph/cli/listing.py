@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict
-from enum import Enum
-from typing import Annotated, get_args
+from enum import StrEnum
+from typing import Annotated
 
 import typer
 
-from stategraph.checkpoint import Boundary, Checkpointer, Head, Status
+from stategraph.checkpoint import Boundary, Checkpointer, Head
 from stategraph.cli.options import Json, Plain, Store, Traceback
 from stategraph.cli.refusal import DONE
 from stategraph.cli.session import Session, carry_out
@@ -18,7 +18,18 @@ from stategraph.cli.text import ago, within
 
 __all__ = ["runs"]
 
-StatusName = Enum("StatusName", {name: name for name in get_args(Status)})  # type: ignore[misc]  # typer reads the names from it
+
+class StatusName(StrEnum):
+    """The statuses of runs, as an option's choices."""
+
+    ready = "ready"
+    running = "running"
+    pending = "pending"
+    failed = "failed"
+    completed = "completed"
+    rejected = "rejected"
+    cancelled = "cancelled"
+
 
 _COLUMNS = ("run", "graph", "seq", "changed", "status")
 

@@ -41,10 +41,12 @@ class Session:
 
     @cached_property
     def terminal(self) -> Terminal:
+        """Where the command prints."""
         return Terminal(plain=self.plain, as_json=self.as_json)
 
     @cached_property
     def settings(self) -> Settings:
+        """What the project has settled."""
         return read_settings(Path.cwd())
 
     @cached_property
@@ -61,15 +63,14 @@ class Session:
     def command(self, verb: str, *words: str) -> str:
         """What to type next, for the same store and the same file as this command."""
         typed = ["stategraph", verb, *words]
-        if self.file is not None and verb in _NEEDS_GRAPH and not self._settled(self.file):
-            typed += ["--file", self.file]
-        elif verb in _NEEDS_GRAPH and not self.settings.workflows:
-            typed += ["--file", "FILE"]
+        if verb in _NEEDS_GRAPH:
+            typed += self._named_file()
         if self.store is not None:
             typed += ["--store", redacted(self.store)]
         return shlex.join(typed)
 
-    def line(self, text: str = "") -> None:
+    def line(self, text: str) -> None:
+        """Print a line."""
         self.terminal.line(text)
 
     def record(self, content: Any) -> None:
@@ -81,9 +82,16 @@ class Session:
         if self.traceback:
             tracebacks.print_exception(error.__cause__ if isinstance(error, Refused) and error.__cause__ else error)
 
-    def _settled(self, file: str) -> bool:
-        """Whether the project's settings name the file: then nobody has to."""
-        return os.path.abspath(file) in map(os.path.abspath, self.settings.files())
+    def _named_file(self) -> list[str]:
+        """`--file` as it has to be typed: not at all where the project's settings name the file."""
+        try:
+            workflows = self.settings.files()
+        except Refused:  # they cannot be read; what is typed next need not suffer from it
+            workflows = []
+        if self.file is None:
+            return [] if workflows else ["--file", "FILE"]
+        known = os.path.abspath(self.file) in map(os.path.abspath, workflows)
+        return [] if known else ["--file", self.file]
 
 
 #: The verbs that a graph makes complete.

@@ -34,7 +34,7 @@ class Terminal:
         encoding = getattr(sys.stdout, "encoding", None) or "ascii"
         self._can_sign = encoding.lower().replace("-", "") in ("utf8", "utf16", "utf32")
 
-    def line(self, text: str = "") -> None:
+    def line(self, text: str) -> None:
         """Print a line at once. Looked up each time: a live display puts itself before standard output."""
         stream = self._kept or sys.stdout
         stream.write(f"{text}\n")

@@ -144,7 +144,9 @@ async def everything(store: Checkpointer) -> list[object]:
     heads = await store.runs(limit=1000)
     runs_due, boundaries_due = await store.due(limit=1000)
     parts = [
-        call for head in heads for call in (store.history(head.run_id), store.load(head.run_id), store.boundaries(head.run_id))
+        call
+        for head in heads
+        for call in (store.history(head.run_id), store.load(head.run_id), store.boundaries(head.run_id))
     ]
     return [heads, await asyncio.gather(*parts), sorted(runs_due), sorted(boundaries_due), await effects(store)]
 

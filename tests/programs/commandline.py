@@ -77,10 +77,12 @@ class Done:
 
 #: Carries out command lines, each in a process forked from one that has loaded everything: to load it takes half a second.
 TYPIST = """
-import json, os, sys
+import gc, json, os, sys
 import checkpointers.memory, checkpointers.sqlite, networkx
-from stategraph.cli.app import main
+from stategraph.cli.app import _parser, main
 
+_parser()
+gc.freeze()
 for line in sys.stdin:
     asked = json.loads(line)
     child = os.fork()
@@ -90,7 +92,10 @@ for line in sys.stdin:
         os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
         for number in (1, 2):
             os.dup2(os.open(asked["files"][number - 1], os.O_WRONLY | os.O_CREAT | os.O_TRUNC), number)
-        sys.exit(main(asked["words"]))
+        code = main(asked["words"])
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(code)
     code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
     print(code, flush=True)
 """

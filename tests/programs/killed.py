@@ -98,9 +98,9 @@ def generation(path: Path, policy: Policy, number: int, fatal: int | None, lines
         if lines_too:
             threading.settrace(moments.trace)
             sys.settrace(moments.trace)
-        told = asyncio.run(live(path, policy, number, moments, lines_too))
+        lived = asyncio.run(live(path, policy, number, moments, lines_too))
         sys.settrace(None)
-        os.write(write, json.dumps(told).encode())
+        os.write(write, json.dumps(lived).encode())
         os._exit(0)
     os.close(write)
     if after is not None:
@@ -135,8 +135,8 @@ def campaign(
     path: Path, policy: Policy, fatal: tuple[int | None, ...], lines_too: bool, after: float | None
 ) -> tuple[list[str], dict[str, int]]:
     """Kill one generation after the other, let the last one finish: what is wrong with what came of it, and what came."""
-    wrong = []
-    told = None
+    wrong: list[str] = []
+    told, number = None, 0
     for number, moment in enumerate((*fatal, None)):
         finished, ran = standing(path)
         told = generation(path, policy, number, moment, lines_too, after if number == 0 else None)
@@ -168,7 +168,8 @@ def main(folder: str, policy: Policy, kind: str, share: str, shares: str, stride
     build(MemoryCheckpointer(), "").plan()  # what is loaded on first use is loaded before the first fork
     lines_too = kind == "line"
     whole = generation(root / f"whole{share}.db", policy, 0, None, lines_too, None)
-    many, dice, points = whole["moments"], random.Random(policy + kind), []
+    many, dice = whole["moments"], random.Random(policy + kind)
+    points: list[tuple[int | None, ...]]
     seconds: list[float | None] = [None]
     if kind == "pairs":
         points = [(dice.randrange(1, many), dice.randrange(1, many // 2)) for _ in range(int(stride))]

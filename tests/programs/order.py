@@ -92,7 +92,7 @@ async def finish(graph: StateGraph, ledger: str | Path, moment: Callable[[str], 
                 events = graph.resume("r", decision, boundary=waiting[0].id, by="ops", answer=answer)
         async for event in events:
             moment(f"told {event.event_type} {event.node_name}")
-    raise AssertionError(f"stuck: {run}")
+    raise AssertionError(f"stuck: {await graph.info('r')}")
 
 
 async def click_again(graph: StateGraph) -> list[str]:
@@ -127,23 +127,23 @@ async def report(graph: StateGraph) -> dict[str, Any]:
     }
 
 
-def judged(report: dict[str, Any], ledger: list[str], policy: Policy) -> list[str]:
+def judged(told: dict[str, Any], ledger: list[str], policy: Policy) -> list[str]:
     """What is wrong with a finished run, by its log and by what has really happened."""
     mails = [line for line in ledger if line.startswith("effect mail ")]
     pays = [line for line in ledger if line.startswith("effect pay ")]
     clicks = [place for place, line in enumerate(ledger) if line == "click"]
     paid = [place for place, line in enumerate(ledger) if line == "run pay"]
     checks = {
-        "completed": report["status"] == "completed",
-        "the same state": report["state"] == FINAL,
-        "a gap-free log": report["seqs"] == list(range(len(report["seqs"]))),
-        "each node recorded once, in order": report["nodes"] == list(NODES),
-        "the approval asked once": len(report["approvals"]) == 1,
-        "decided once, by who clicked": report["decisions"] == [["ann", "click", "approved"]],
+        "completed": told["status"] == "completed",
+        "the same state": told["state"] == FINAL,
+        "a gap-free log": told["seqs"] == list(range(len(told["seqs"]))),
+        "each node recorded once, in order": told["nodes"] == list(NODES),
+        "the approval asked once": len(told["approvals"]) == 1,
+        "decided once, by who clicked": told["decisions"] == [["ann", "click", "approved"]],
         "nothing paid before the click": clicks and paid and clicks[0] < paid[0],
         "paid once": len(pays) == 1,
         "mailed once": len(mails) == 1,
-        "a keyed effect asks nobody": policy == "ask" or "mail" not in [node for node, _ in report["doubts"]],
-        "late clicks are told": not report["late"],
+        "a keyed effect asks nobody": policy == "ask" or "mail" not in [node for node, _ in told["doubts"]],
+        "late clicks are told": not told["late"],
     }
     return [f"not {check}" for check, holds in checks.items() if not holds]

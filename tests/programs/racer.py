@@ -4,39 +4,35 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
 import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from checkpointers.sqlite import SqliteCheckpointer
-from stategraph import Checkpointer, DecisionRefused, Run, StateGraph, StateGraphError
-
-
-def note(ledger: str | Path, line: str) -> None:
-    """Append a line to a file outside the store, and be sure of it."""
-    handle = os.open(ledger, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
-    os.write(handle, f"{line}\n".encode())
-    os.fsync(handle)
-    os.close(handle)
+from stategraph import AgentState, Checkpointer, Context, DecisionRefused, StateGraph, StateGraphError
+from tests.programs.ledger import note
 
 
 def build(checkpointer: Checkpointer, ledger: str | Path, seconds: float = 0.0) -> StateGraph:
-    """plan -> [gate] pay -> close; each writes a line to the ledger when it runs, paying takes its time."""
+    """plan -> [gate] pay -> close; each writes a line to the ledger when it runs, paying is an effect and takes its time."""
 
-    def writes(node: str) -> Any:
-        async def work(state: dict[str, Any]) -> dict[str, Any]:
-            note(ledger, f"{state['order']} {node}")
-            await asyncio.sleep(seconds if node == "pay" else 0)
-            return {node: True}
+    def plan(state: AgentState) -> dict[str, Any]:
+        note(ledger, f"{state['order']} plan")
+        return {"plan": True}
 
-        return work
+    async def pay(state: AgentState, ctx: Context) -> dict[str, Any]:
+        await ctx.once("pay", lambda: note(ledger, f"{state['order']} pay"))
+        await asyncio.sleep(seconds)
+        return {"pay": True}
 
-    graph = StateGraph(checkpointer, name="race")
-    for node in ("plan", "pay", "close"):
-        graph.add_node(node, writes(node))
+    async def close(state: AgentState) -> dict[str, Any]:
+        note(ledger, f"{state['order']} close")
+        return {"close": True}
+
+    graph = StateGraph(checkpointer, name="race").add_node("plan", plan).add_node("pay", pay).add_node("close", close)
     return graph.set_entry_point("plan").add_edge("plan", "pay").add_edge("pay", "close").add_interrupt_before("pay")
 
 
@@ -78,15 +74,12 @@ class Racer:
     async def poll(self, run_id: str, who: str) -> Any:
         """Work as a worker does until the run has ended; how much of it was done here."""
         told = 0
-        while not (run := await self.graph.info(run_id)).ended:
+        while not (await self.graph.info(run_id)).ended:
             runs, _ = await self.store.due()
             if run_id in runs:
-                try:
+                with suppress(StateGraphError):  # another was faster
                     told += len([event async for event in self.graph.recover(run_id)])
-                except StateGraphError:  # another was faster
-                    pass
             await asyncio.sleep(0.001)
-        assert isinstance(run, Run)
         return told
 
     async def make(self, path: str, who: str) -> Any:

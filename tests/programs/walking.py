@@ -9,7 +9,7 @@ from random import Random
 from typing import Any, TypeAlias
 
 from stategraph import Checkpointer, ManualClock
-from stategraph.checkpoint import Boundary, Entry, Head, Kind, Lease, Opening, Status, dump_openings
+from stategraph.checkpoint import Boundary, Entry, Head, Lease, Opening, Status, dump_openings
 from stategraph.errors import CheckpointerError
 from tests.programs.byhand import effects
 
@@ -22,7 +22,18 @@ PATHS = ("", "", "", "0.0")
 KEYS = ("k1", "k2", "k3")
 TOKENS = ("t1", "t2", "t3")
 WAITS = (("paid", "7"), ("paid", "8"), ("sent", "7"))
-STATUSES: tuple[Status, ...] = ("running",) * 12 + ("pending",) * 5 + ("completed", "ready", "failed")  # type: ignore[assignment]
+#: What a driver proposes; it mostly goes on.
+STATUSES: list[Status] = [
+    "running",
+    "running",
+    "running",
+    "running",
+    "pending",
+    "pending",
+    "completed",
+    "ready",
+    "failed",
+]
 
 
 class Walk:
@@ -100,7 +111,9 @@ class Walk:
             effect=self.dice.choice(KEYS) if kind == "in_doubt" else None,
             name=name,
             key=key,
-            expires_at=self.clock.now() + self.dice.choice((5_000, 50_000)) if kind == "timer" or self.rarely(0.3) else None,
+            expires_at=self.clock.now() + self.dice.choice((5_000, 50_000))
+            if kind == "timer" or self.rarely(0.3)
+            else None,
         )
 
     def opens(self, path: str, step: int, share: float = 0.3) -> str | None:
@@ -112,8 +125,14 @@ class Walk:
         rows = await self.one.history(run_id)
         path = self.dice.choice(PATHS)
         done = [row.step for row in rows if row.path == path and row.kind in ("node", "route", "join")]
-        step = self.dice.randrange(4) if self.rarely() else max((place + 1 for place in done if place is not None), default=0)
-        attempt = sum((row.path, row.step) == (path, step) for row in rows) if not self.rarely() else self.dice.randrange(3)
+        step = (
+            self.dice.randrange(4)
+            if self.rarely()
+            else max((place + 1 for place in done if place is not None), default=0)
+        )
+        attempt = (
+            sum((row.path, row.step) == (path, step) for row in rows) if not self.rarely() else self.dice.randrange(3)
+        )
         kind: Any = self.dice.choice(("node",) * 8 + ("route", "join", "failed", "failed", "asked"))
         status: Status = "failed" if kind == "failed" and not self.rarely() else self.dice.choice(STATUSES)
         if self.rarely(0.03):
@@ -168,13 +187,13 @@ class Walk:
         snapshot = b"fold %d" % seen if 0 <= seen <= head.seq and self.rarely() else None
         return lambda store: store.append(lease, seen, entries, snapshot)
 
-    async def append_many(self, _: Head) -> Call:
+    async def append_many(self, head: Head) -> Call:
         """Several drivers at the same moment."""
         rows = []
         for _ in range(self.dice.choice((2, 3, 5))):
-            head = await self.one.head(self.dice.choice(RUNS))
-            if head is not None:
-                rows.append((self.lease(head.run_id), self.seen_by_driver(head), [await self.entry(head.run_id)]))
+            other = await self.one.head(self.dice.choice(RUNS))
+            if other is not None:
+                rows.append((self.lease(other.run_id), self.seen_by_driver(other), [await self.entry(other.run_id)]))
         return lambda store: asyncio.gather(*(answer(lambda at, row=row: at.append(*row), store) for row in rows))  # type: ignore[misc]
 
     async def settle(self, head: Head) -> Call:
@@ -229,7 +248,10 @@ class Walk:
         return lambda store: due(store)
 
     async def read(self, head: Head) -> Call:
-        after, until = self.dice.randrange(-1, head.seq + 3), self.dice.choice((None, self.dice.randrange(-1, head.seq + 3)))
+        after, until = (
+            self.dice.randrange(-1, head.seq + 3),
+            self.dice.choice((None, self.dice.randrange(-1, head.seq + 3))),
+        )
         limit, name = self.dice.choice((None, 1, 3)), self.dice.choice((None, *RUNS, "nobody"))
         status: Any = self.dice.choice((None, "running", "pending", "open", "approved", "withdrawn"))
         act = f"act {self.dice.randrange(self.acts + 1)}"
