@@ -62,6 +62,8 @@ Given = ParamSpec("Given")
 Answer = TypeVar("Answer")
 
 _ENDLESS = 1 << 62
+#: Held while a new file is made: nobody in this process has it open yet.
+_making = threading.Lock()
 
 
 class SqliteCheckpointer:
@@ -405,10 +407,21 @@ class SqliteCheckpointer:
 
 
     def _file(self) -> str:
-        """The path, its file made readable for its owner alone."""
+        """The path, its file made readable for its owner alone.
+
+        A file that is there is never opened here: closing it would take all of SQLite's locks on it from this process.
+        """
         if self.durable:
             try:
-                os.close(os.open(self.path, os.O_RDWR | os.O_CREAT, 0o600))
+                with _making:
+                    os.close(os.open(os.path.realpath(self.path), os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
+            except FileExistsError:
+                if os.path.isdir(self.path):
+                    raise StoreUnavailable(f"{self.path}: it is a folder; check the path") from None
+                if not os.access(self.path, os.R_OK | os.W_OK):
+                    raise StoreReadOnly(
+                        f"{self.path}: it cannot be written; let this user write the file and its folder"
+                    ) from None
             except OSError as error:
                 raise self._translated(error) from None
         return self.path

@@ -1,4 +1,4 @@
-"""The command line drives, decides and shows runs: each command is a process of its own, the file is what they share."""
+"""The command line drives, decides and shows runs: each command is its own process, the file is what they share."""
 
 from __future__ import annotations
 

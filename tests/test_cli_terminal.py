@@ -91,7 +91,7 @@ def stays(written: str) -> list[str]:
 
 
 def test_a_terminal_shows_the_nodes_while_they_run_and_keeps_the_lines(folder: Folder) -> None:
-    """Each node with a sign and the word for it; when the run rests the board is gone, the lines and what to type stay."""
+    """Each node with a sign and its word; when the run rests the board is gone, the lines and what to type stay."""
     code, written = watch(folder, "run", "slow.py", "--run-id", "r1")
     assert code == 3
     text = COLOUR.sub("", written)

@@ -24,7 +24,7 @@ class Catalogue:
     names: list[str] = field(default_factory=list)
 
     def find(self, head: Head, checkpointer: Checkpointer) -> StateGraph | None:
-        """The graph of a stored run, around its store: of its name, and of its fingerprint if several share the name."""
+        """The graph of a stored run, by its name; by its fingerprint too where several share the name."""
         namesake: StateGraph | None = None
         for file in self.settings.files():
             graph = self._load(file, checkpointer)

@@ -161,8 +161,8 @@ def _check(typed: Typed, meant: Boundary) -> None:
         )
     if doubtful and typed.verdict == "approved" and not typed.answered:
         raise Refused(
-            f"boundary {meant.id} is an effect in doubt; if it has happened give its result with --answer JSON (null for "
-            f"none), and --retry does it again"
+            f"boundary {meant.id} is an effect in doubt; if it has happened give its result with --answer JSON "
+            f"(null for none), and --retry does it again"
         )
 
 

@@ -91,8 +91,8 @@ def _installation() -> Iterator[Finding]:
     if FIRST_WITH_BUG <= sqlite3.sqlite_version_info <= LAST_WITH_BUG:
         yield Finding(
             "sqlite", "warning",
-            f"{found} has the WAL-reset bug (3.7.0 to 3.51.2), which can corrupt a file that several processes write at "
-            f"once; let one process at a time write to a store, or install SQLite 3.51.3 or newer",
+            f"{found} has the WAL-reset bug (3.7.0 to 3.51.2), which can corrupt a file that several processes write "
+            f"at once; let one process at a time write to a store, or install SQLite 3.51.3 or newer",
         )  # fmt: skip
     else:
         yield Finding("sqlite", "ok", found)
@@ -188,21 +188,14 @@ async def _runs(session: Session, store: Checkpointer) -> AsyncIterator[Finding]
             broken += 1
             yield Finding("run", "broken", str(error))
     counts = ", ".join(f"{count} {status}" for status, count in sorted(statuses.items()))
-    total = sum(statuses.values())
+    told = counted(statuses.total(), "run") + (f" ({counts})" if counts else "")
     if broken:
-        yield Finding("runs", "broken", f"{broken} of {counted(total, 'run')} cannot be trusted ({counts})")
+        yield Finding("runs", "broken", f"{broken} of {told} cannot be trusted")
     else:
-        yield Finding(
-            "runs",
-            "ok",
-            f"{counted(total, 'run')}{f' ({counts})' if counts else ''}, {counted(rows, 'checkpoint')}, every digest as it was written",
-        )
+        yield Finding("runs", "ok", f"{told}, {counted(rows, 'checkpoint')}, every digest as it was written")
     if gone:
-        yield Finding(
-            "drivers",
-            "warning",
-            f"{counted(gone, 'run')} without a living driver; list them: {session.command('runs', '--status', 'running')}",
-        )
+        listed = session.command("runs", "--status", "running")
+        yield Finding("drivers", "warning", f"{counted(gone, 'run')} without a living driver; list them: {listed}")
 
 
 async def _heads(store: Checkpointer) -> AsyncIterator[Head]:

@@ -26,8 +26,8 @@ from stategraph.events import (
 __all__ = ["Lines"]
 
 _TONES: dict[str, Tone] = {
-    "node_start": "quiet", "interrupted": "waits", "rejected": "bad", "completed": "good", "failed": "bad", "retrying": "waits",
-    "cancelled": "bad",
+    "node_start": "quiet", "interrupted": "waits", "retrying": "waits", "completed": "good", "failed": "bad",
+    "rejected": "bad", "cancelled": "bad",
 }  # fmt: skip
 #: Columns of the event's type and, unless the graph's names need more, of the node.
 _TYPE, _NODE, _LONGEST_NODE = 16, 16, 28

@@ -1,4 +1,4 @@
-"""A live display: below the lines that go by, the graph's nodes and how each of them stands, while the run is driven."""
+"""A live display: below the lines that go by, the graph's nodes and how each stands while the run is driven."""
 
 from __future__ import annotations
 
@@ -171,7 +171,7 @@ class Live:
 
 
 def _announced(node: Node, board: Board) -> NodeFunction:
-    """The node's function, with a word to the board first: a sync node blocks the loop, and its event comes when it is done."""
+    """The node's function, which tells the board first: a sync node's event comes when the node is done."""
 
     @functools.wraps(node.function)
     def announced(*arguments: Any) -> Any:

@@ -13,16 +13,16 @@ File = Annotated[
     str | None,
     typer.Option(
         "--file", "-f", metavar="FILE",
-        help="The run's graph: path.py, path.py:name or module:name. Left out, it is looked for by the graph's name among "
-        "[tool.stategraph] workflows.",
+        help="The run's graph: path.py, path.py:name or module:name. Left out, it is looked for by the graph's name "
+        "among [tool.stategraph] workflows.",
     ),
 ]  # fmt: skip
 Store = Annotated[
     str | None,
     typer.Option(
         "--store", "-s", metavar="URL",
-        help="Where runs are kept, like sqlite:runs.db. Left out: $STATEGRAPH_STORE, then [tool.stategraph] store, then "
-        "sqlite:runs.db.",
+        help="Where runs are kept, like sqlite:runs.db. Left out: $STATEGRAPH_STORE, then [tool.stategraph] store, "
+        "then sqlite:runs.db.",
     ),
 ]  # fmt: skip
 By = Annotated[str | None, typer.Option("--by", metavar="WHO", help="Who acts. Left out: the operating system's user.")]

@@ -1,4 +1,4 @@
-"""A refusal: what went wrong and what to type next, in one sentence, with the command's exit code. Never a traceback."""
+"""A refusal: what went wrong and what to type next, in one sentence, with an exit code; never a traceback."""
 
 from __future__ import annotations
 
@@ -60,13 +60,14 @@ def _sentence(error: Exception, command: Command) -> str:
             return f"no run {error.run_id!r} in this store; list its runs with: {command('runs')}"
         case RunExists():
             status = f" ({error.status})" if error.status else ""
-            return f"run {error.run_id!r} exists{status}; look at it with: {command('show', error.run_id)}, or choose another --run-id"
+            look = command("show", error.run_id)
+            return f"run {error.run_id!r} exists{status}; look at it with: {look}, or choose another --run-id"
         case LeaseHeld():
             until = f" until {moment(error.lease_until)}" if error.lease_until is not None else ""
             return (
                 f"run {error.run_id!r} is running: {error.owner or 'somebody'} drives it and holds it{until}; "
-                f"follow it with: {command('events', error.run_id, '--follow')}, or if its driver has died, after that time "
-                f"type: {command('recover', error.run_id)}"
+                f"follow it with: {command('events', error.run_id, '--follow')}, or if its driver has died, "
+                f"after that time type: {command('recover', error.run_id)}"
             )
         case RunNotClaimable():
             return f"{error}; look at it with: {command('show', error.run_id)}"

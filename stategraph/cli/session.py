@@ -75,7 +75,7 @@ class Session:
 
     def record(self, content: Any) -> None:
         """Print one JSON object as a line of ASCII."""
-        self.terminal.line(json.dumps(content, separators=(",", ":")))
+        self.terminal.line(_object(content))
 
     def show_traceback(self, error: BaseException) -> None:
         """Print where an error comes from, if that was asked for."""
@@ -145,10 +145,15 @@ def tell_refusal(error: Exception, session: Session) -> int:
     session.show_traceback(error)
     message = within(_about(session, error, str(told)))
     if session.as_json:
-        session.terminal.aside(json.dumps({"error": {"type": told.kind, "message": message}}))
+        session.terminal.aside(_object({"error": {"type": told.kind, "message": message}}))
     else:
         session.terminal.aside(f"stategraph: {message}")
     return told.code
+
+
+def _object(content: Any) -> str:
+    """A JSON object in one line of ASCII: no terminal, no locale and no line end can break it."""
+    return json.dumps(content, separators=(",", ":"))
 
 
 def _about(session: Session, error: Exception, text: str) -> str:

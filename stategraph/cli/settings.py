@@ -1,4 +1,4 @@
-"""Settings of a project: `[tool.stategraph]` of the nearest pyproject.toml that has it, from the working directory upward."""
+"""Settings of a project: `[tool.stategraph]` of the nearest pyproject.toml that has it, from here upward."""
 
 from __future__ import annotations
 

@@ -82,7 +82,8 @@ def _lines(session: Session, run: Run, head: Head, now: Standing | None) -> Iter
         yield f"{run.status} after checkpoint {run.seq} of {head.seq}"
     else:
         yield terminal.paint(run.status, TONES[run.status]) + now.headline().removeprefix(run.status)
-        yield f"started {moment(head.created_ms)} by {within(head.creator, 60)}, changed {ago(head.updated_ms, now.now)}"
+        changed = ago(head.updated_ms, now.now)
+        yield f"started {moment(head.created_ms)} by {within(head.creator, 60)}, changed {changed}"
     work = f"{run.usage['active_ms'] / 1000:.1f} s of work"
     yield f"{run.steps} of at most {run.max_steps} steps, {counted(run.seq + 1, 'checkpoint')}, {work}"
     if run.parent:

@@ -1,4 +1,4 @@
-"""The store that a command works on: chosen by flag, environment, project or default, and never shown with a password."""
+"""The store that a command works on: how it is named, opened, and shown without its password."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ DEFAULT = "sqlite:runs.db"
 
 
 def open_store(url: str, *, new: bool) -> Checkpointer:
-    """The store behind a URL. Unless it may be a `new` one a SQLite file must be there: a typo must not make an empty one."""
+    """The store behind a URL. Unless it may be a `new` one its file must be there: a typo must not make one."""
     file = sqlite_file(url)
     if file is not None:
         _check_file(file, url, new)

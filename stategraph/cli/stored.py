@@ -1,4 +1,4 @@
-"""A stored run as commands find it: by its id in the store, its graph by FILE or by name among the project's workflows."""
+"""A stored run as commands find it: by its id; its graph by FILE, or by name among the project's workflows."""
 
 from __future__ import annotations
 

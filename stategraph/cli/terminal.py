@@ -1,4 +1,4 @@
-"""The terminal, or the pipe, that a command prints to: whether it is watched, how wide it is, which signs it can show."""
+"""The terminal, or the pipe, that a command prints to: how wide it is, and what it can show."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Tone: TypeAlias = Literal["good", "bad", "waits", "quiet"]
 
 _COLOURS: dict[Tone, str] = {"good": "32", "bad": "31", "waits": "33", "quiet": "2"}
 #: Sign by what it says, for terminals that can show it and for those that cannot. No sign stands without its word.
-_SIGNS = {"done": ("✓", "+"), "running": ("▸", ">"), "waits": ("‖", "="), "failed": ("✗", "x"), "idle": ("·", ".")}
+_SIGNS = {"done": "✓+", "running": "▸>", "waits": "‖=", "failed": "✗x", "idle": "·."}
 #: Columns where nobody watches: lines stay lines in a file.
 _UNWATCHED = 200
 

@@ -1,4 +1,4 @@
-"""Text on its way to a terminal: whatever people, nodes and files call things, nothing but printable characters arrives."""
+"""Text on its way to a terminal: whatever people, nodes and files say, only printable characters arrive."""
 
 from __future__ import annotations
 

@@ -39,7 +39,7 @@ class Workflow:
 
     @property
     def store(self) -> Checkpointer | None:
-        """The store of a graph that is built already: it cannot be given another. None for a function that builds one."""
+        """The store of a graph that is built already, which cannot be given another; None for a function."""
         return self.found.checkpointer if isinstance(self.found, StateGraph) else None
 
     def graph(self, checkpointer: Checkpointer) -> StateGraph:
@@ -66,7 +66,8 @@ class Workflow:
 
     def _refused(self, what: str) -> Refused:
         return Refused(
-            f"{self.file}: {self.name} {what}; write `def {self.name}(checkpointer)` that returns StateGraph(checkpointer)"
+            f"{self.file}: {self.name} {what}; "
+            f"write `def {self.name}(checkpointer)` that returns StateGraph(checkpointer)"
         )
 
 
@@ -86,7 +87,8 @@ def load_workflow(file: str, folder: Path | None = None) -> Workflow:
     found = names[chosen]
     if not isinstance(found, StateGraph) and not callable(found):
         raise Refused(
-            f"{file}: {chosen} is a {type(found).__name__}, neither a StateGraph nor a function that builds one; {_offer(names)}"
+            f"{file}: {chosen} is {shortened(found, 60)}, neither a StateGraph nor a function that builds one; "
+            f"{_offer(names)}"
         )
     return Workflow(file, chosen, found)
 

@@ -75,7 +75,7 @@ class Done:
         return self.err.removeprefix("stategraph: ").rstrip("\n")
 
 
-#: Carries out command lines, each in a process forked from one that has loaded everything: to load it takes half a second.
+#: Carries out command lines, each in a process forked from this one: to load everything takes half a second.
 TYPIST = """
 import gc, json, os, sys
 import checkpointers.memory, checkpointers.sqlite, networkx
