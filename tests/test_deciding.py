@@ -221,6 +221,21 @@ async def test_who_decided_why_and_when_is_kept(checkpointer: Checkpointer, cloc
     assert (boundary.opened_ms, boundary.state) == (clock.now() - 86_400_000, "rejected")
 
 
+async def test_pause_decide_and_read_may_be_three_processes(open_store: Any, ran: list[str]) -> None:
+    """Each with a store and a graph of its own on one file."""
+    first = open_store()
+    await one_gate(first, ran).run({}, "r")
+    await first.close()
+    second = open_store()
+    await one_gate(second, ran).decide("r", "rejected", by="bob", note="not this one")
+    await second.close()
+    third = one_gate(open_store(), ran)
+    (boundary,) = await third.boundaries("r")
+    assert boundary.decided is not None
+    assert (boundary.decided.by, boundary.decided.note) == ("bob", "not this one")
+    assert ((await third.info("r")).status, ran) == ("rejected", ["start"])
+
+
 @pytest.mark.parametrize(("by", "decision_id"), [(":clock", None), ("alice", ":expire 1.0")])
 async def test_the_stores_own_names_cannot_be_taken(
     checkpointer: Checkpointer, ran: list[str], by: str, decision_id: str | None

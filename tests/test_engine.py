@@ -13,6 +13,8 @@ from itertools import pairwise
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from checkpointers import MemoryCheckpointer
 from stategraph import (
@@ -30,6 +32,7 @@ from stategraph import (
     RunNotClaimable,
     StateError,
     StateGraph,
+    StateGraphError,
     StepBudgetExhausted,
     StoreClosed,
     current_context,
@@ -940,6 +943,23 @@ async def test_a_reader_that_leaves_after_the_approval_spends_it_once(
     assert (await told(graph.resume("r")))[-1] == "completed END"
 
 
+@pytest.mark.parametrize("index", range(3))
+async def test_a_reader_may_leave_a_resumed_run_at_any_event(
+    checkpointer: Checkpointer, ran: list[str], index: int
+) -> None:
+    """The decision is recorded, the gated node is done once, and the run comes to its end."""
+    graph = patient(checkpointer, ran).add_node("d", lambda state: {"messages": ["d"]}).add_edge("c", "d")
+    await told(graph.stream({"messages": []}, "r"))
+    events = graph.resume("r", "approved")
+    for _ in range(index + 1):
+        await anext(events)
+    await events.aclose()
+    await carried_on(graph)
+    assert (await graph.state("r"))["messages"] == ["a", "b", "c", "d"]
+    assert [row.node for row in await graph.history("r") if row.kind == "node"] == ["a", "b", "c", "d"]
+    assert [boundary.state for boundary in await graph.boundaries("r")] == ["approved"]
+
+
 async def test_a_resume_that_is_never_read_decides_nothing(checkpointer: Checkpointer, ran: list[str]) -> None:
     """A generator that nobody asks for an event does nothing."""
     graph = patient(checkpointer, ran)
@@ -1087,6 +1107,110 @@ async def test_many_runs_at_once_do_not_mix(checkpointer: Checkpointer) -> None:
     for nth, run in enumerate(runs):
         assert (run.status, run.state["messages"]) == ("completed", [nth] * 3)
         assert await graph.state(f"r{nth}") == run.state
+
+
+# -- whatever people and drivers do
+
+
+ACTS = st.sampled_from(
+    ["approve", "reject", "stale", "resume", "resume and leave", "approve and leave", "retry", "fail next", "route next",
+     "recover", "fork", "cancel", "wait"]
+)  # fmt: skip
+
+
+class Anything:
+    """One graph with two gates and a loop, and somebody who does anything to its run `r`."""
+
+    def __init__(self) -> None:
+        self.clock = ManualClock()
+        self.store = MemoryCheckpointer(clock=self.clock)
+        self.fail = self.nonsense = False
+        self.decided: list[str] = []
+        graph = StateGraph(self.store, 12).add_node("plan", self.node).add_node("pay", self.node)
+        graph.add_node("ship", self.node, retry=2).add_node("drop", self.node).set_entry_point("plan")
+        graph.add_edge("plan", "pay").add_edge("pay", "ship")
+        graph.add_conditional_edge("ship", self.route, ["plan", "END"])
+        graph.add_interrupt_before("pay", on_reject="drop").add_interrupt_before("ship", expires_in=3600)
+        self.graph = graph
+
+    async def node(self, state: Any) -> dict[str, Any]:
+        await asyncio.sleep(0)
+        if self.fail:
+            self.fail = False
+            raise OSError("asked to")
+        return {"n": state["n"] + 1}
+
+    def route(self, state: Any) -> Any:
+        if self.nonsense:
+            self.nonsense = False
+            return "nonsense"
+        return "plan" if state["n"] < 7 else "END"
+
+    async def do(self, act: str) -> None:
+        """The act, and whatever refusal or failure it meets."""
+        graph = self.graph
+        with contextlib.suppress(StateGraphError, OSError):
+            if act in ("fail next", "route next"):
+                self.fail, self.nonsense = self.fail or act == "fail next", self.nonsense or act == "route next"
+            elif act == "wait":
+                self.clock.advance(3600)
+            elif act == "stale":
+                (first, *_) = await graph.boundaries("r")
+                await graph.decide("r", "approved", boundary=first.id)
+            elif act == "fork":
+                await graph.fork("r", new_run_id=f"fork-{len(await self.store.runs())}")
+            elif act == "cancel":
+                await graph.cancel("r")
+            elif act.endswith("and leave"):
+                events = graph.resume("r", "approved" if act.startswith("approve") else None)
+                await anext(events, None)
+                await events.aclose()
+            elif act in ("approve", "reject"):
+                await self.read(graph.resume("r", "approved" if act == "approve" else "rejected"))
+            else:
+                await self.read(getattr(graph, act)("r"))
+
+    async def read(self, events: AsyncIterator[Event]) -> None:
+        await read_into([], events, self.clock)
+
+
+@given(st.lists(ACTS, max_size=25))
+async def test_whatever_happens_no_node_runs_unapproved_and_none_twice(acts: list[str]) -> None:
+    """Any order of clicks, failures, crashes and readers that leave: the log keeps the promises at every step."""
+    world = Anything()
+    await world.read(world.graph.stream({"n": 0}, "r"))
+    for act in acts:
+        await world.do(act)
+        for head in await world.store.runs():
+            rows = await world.store.history(head.run_id)
+            visits = [(row.path, row.step) for row in rows if row.kind in ("node", "route")]
+            assert len(visits) == len(set(visits))
+            opened = {
+                f"{row.seq}.{nth}": opening
+                for row in rows
+                for nth, opening in enumerate(row.openings)
+                if opening.kind == "approval"
+            }
+            released = {
+                opened[row.boundary].step: row.seq
+                for row in rows
+                if row.boundary in opened and row.decision == "approved"
+            }
+            for row in rows:
+                if (
+                    row.kind in ("node", "failed")
+                    and row.node in ("pay", "ship")
+                    and row.content.get("phase") != "route"
+                ):
+                    if row.content.get("phase") != "budget":
+                        assert released[row.step] < row.seq
+            decided = [row.boundary for row in rows if row.boundary in opened]
+            assert len(decided) == len(set(decided))
+            run = await world.graph.info(head.run_id)
+            assert run.status == head.status
+            assert run.steps - (rows[0].content.get("fold", {}).get("steps", 0)) == sum(r.kind == "node" for r in rows)
+            assert run.steps <= run.max_steps
+            assert run.state["n"] == run.steps
 
 
 # -- cancelling a run

@@ -11,7 +11,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Generator, Iterator
-from contextlib import aclosing, contextmanager
+from contextlib import aclosing, contextmanager, suppress
 from pathlib import Path
 from typing import Any, Literal
 
@@ -303,6 +303,7 @@ def test_a_real_disk_that_is_full_loses_nothing(tmp_path: Path) -> None:
     assert (done.returncode, done.stdout.split()) == (0, ["full", "completed"]), done.stderr
 
 
+@pytest.mark.skipif(not Path("/proc/sys/kernel/ostype").exists(), reason="not Linux")
 def test_a_file_that_cannot_be_written_is_named() -> None:
     """Not even by root: the kernel's own."""
 
@@ -786,6 +787,62 @@ async def test_a_loser_that_fails_first_is_told_too(stores: Stores, clock: Manua
     assert [event.event_type for event in await winner] == ["node_start", "state_update", "completed"]
 
 
+@pytest.mark.parametrize("stubborn", [False, True])
+async def test_a_driver_hears_that_it_was_replaced(stores: Stores, clock: ManualClock, stubborn: bool) -> None:
+    """In the middle of a node that would wait for ever: it is stopped, and what it makes of that is not recorded."""
+    store = stores()
+    entered = asyncio.Event()
+
+    async def waits(state: AgentState) -> dict[str, Any]:
+        entered.set()
+        try:
+            await asyncio.get_running_loop().create_future()
+        except asyncio.CancelledError:
+            if not stubborn:
+                raise
+        return {"by": "the loser"}
+
+    def graph(function: Any) -> StateGraph:
+        return StateGraph(store, name="work", lease=0.3).add_node("work", function).set_entry_point("work")
+
+    loser = asyncio.create_task(graph(waits).run({}, "r"))
+    await entered.wait()
+    told: list[Event] = []
+    while not told:
+        clock.advance(1)
+        with suppress(LeaseHeld):  # its heart goes by another clock, and was just now between the two
+            told = await consume(graph(lambda state: {"by": "the winner"}).recover("r"), 99)
+    assert told[-1].event_type == "completed"
+    with pytest.raises(LeaseLost):
+        await asyncio.wait_for(loser, 60)
+    assert [row.content.get("set") for row in await store.history("r", after=0)] == [{"by": "the winner"}]
+
+
+async def test_a_thread_at_work_is_waited_for_and_recorded(stores: Stores) -> None:
+    """A cancelled driver cannot stop it: its result is stored, then the run is released."""
+    store = stores()
+    entered, leave = threading.Event(), threading.Event()
+
+    def work(state: AgentState) -> dict[str, Any]:
+        entered.set()
+        assert leave.wait(60)
+        return {"done": True}
+
+    graph = StateGraph(store, name="thread").add_node("work", work, blocking=True).set_entry_point("work")
+    graph.add_node("last", lambda state: {"last": True}).add_edge("work", "last")
+    running = asyncio.create_task(graph.run({}, "r"))
+    await asyncio.to_thread(entered.wait, 60)
+    running.cancel()
+    await asyncio.sleep(0)
+    assert not running.done()
+    leave.set()
+    with pytest.raises(asyncio.CancelledError):
+        await running
+    run = await graph.info("r")
+    assert (run.status, run.state) == ("ready", {"done": True})
+    assert (await consume(graph.resume("r"), 99))[-1].event_type == "completed"
+
+
 async def test_the_heart_keeps_a_run_whose_node_blocks(open_store: OpenStore) -> None:
     """Far longer than the lease, the event loop with it: nobody else gets the run, and it is warned of."""
     store = open_store()
@@ -926,6 +983,21 @@ loop.close()
             return [len(await store.history(head.run_id)) for head in await store.runs()]
 
     assert asyncio.run(look()) in ([1, 1, 2], [1, 1, 1])
+
+
+async def test_a_second_store_leaves_the_firsts_locks(open_store: OpenStore, path: Path) -> None:
+    """Opening a file twice in one process does not unlock it for others: closing any handle of it would."""
+    first = open_store()
+    await create(first)
+    assert len(await open_store().runs()) == 1
+    program = """
+import sqlite3, sys
+try:
+    print(sqlite3.connect(sys.argv[1], timeout=0).execute("PRAGMA journal_mode=DELETE").fetchone()[0])
+except sqlite3.OperationalError:
+    print("locked")
+"""
+    assert await asyncio.to_thread(run, program, path) == ["locked"]
 
 
 async def test_a_store_may_be_closed_while_it_opens(open_store: OpenStore) -> None:

@@ -51,8 +51,7 @@ class Terminal:
 
     def sign(self, name: str) -> str:
         """The sign for `done`, `running`, `waits`, `failed` or `idle`."""
-        shown, plain = _SIGNS[name]
-        return shown if self._can_sign else plain
+        return _SIGNS[name][0 if self._can_sign else 1]
 
 
 def _can_move() -> bool:
