@@ -405,7 +405,6 @@ class SqliteCheckpointer:
         _stop_with_the_process(connection)
         return connection, call.answer
 
-
     def _file(self) -> str:
         """The path, its file made readable for its owner alone.
 
@@ -436,6 +435,8 @@ class SqliteCheckpointer:
             return StoreForeign(f"{self.path}: {error}")
         if isinstance(error, UnicodeEncodeError):
             return CheckpointerError(f"{self.path}: {error.object!r} is no text that can be stored ({error.reason})")
+        if isinstance(error, StoreForeign):
+            return StoreForeign(f"{self.path}: {error}")
         if not isinstance(error, sqlite3.Error):
             return error
         name = getattr(error, "sqlite_errorname", "") or ""
@@ -518,7 +519,6 @@ class _Database(sqlite3.Connection):
         self._check_schema()
         self._use_wal(timeout)
         return threading.current_thread()
-
 
     def _check_schema(self) -> None:
         if self._is_ours():

@@ -278,7 +278,7 @@ JOIN runs r ON r.run = b.run
 JOIN checkpoints o ON o.run = b.run AND o.seq = b.opened
 LEFT JOIN checkpoints d ON d.run = b.run AND d.seq = b.decided_seq
 WHERE (:run IS NULL OR r.run_id = :run) AND (:state IS NULL OR b.state = :state)
-ORDER BY o.at_ms, b.run, b.opened, b.nth LIMIT :many
+ORDER BY CASE WHEN :run IS NULL THEN o.at_ms END, b.run, b.opened, b.nth LIMIT :many
 """
 
 DUE_RUNS = """

@@ -8,7 +8,7 @@ from typing import Any, get_args
 
 from stategraph.checkpoint import Boundary, Checkpointer, Decision, Verdict
 from stategraph.encoding import encode
-from stategraph.errors import DecisionRefused, UnknownRun, did_you_mean
+from stategraph.errors import DecisionRefused, UnknownRun, did_you_mean, moment
 from stategraph.patch import Patch, dump
 
 __all__ = ["check_verdict", "decide", "operating_user"]
@@ -144,7 +144,7 @@ def refuse_closed(boundary: Boundary) -> None:
     decided = boundary.decided
     reason = "it was withdrawn when the run ended" if boundary.state == "withdrawn" else f"already {boundary.state}"
     if decided is not None:
-        reason += f" by {decided.by} at {decided.at_ms} ms"
+        reason += f" by {decided.by} at {moment(decided.at_ms)}"
     raise DecisionRefused(
         boundary.run_id, boundary.id, reason,
         decision=decided.decision if decided else boundary.state,
@@ -167,7 +167,7 @@ async def _refusal(
     elif now.digest != digest:
         reason = "what was shown is not what is stored (stale page); look again, then decide"
     elif now.expires_at is not None and now.expires_at <= checkpointer.clock.now():
-        reason = f"it expired at {now.expires_at} ms"
+        reason = f"it expired at {moment(now.expires_at)}"
     elif not actor or actor.startswith(":") or not act or act.startswith(":"):
         reason = f"by={actor!r} and decision_id={act!r} must not be empty or begin with ':'"
     elif now.approvers is not None and not {actor, *roles} & set(now.approvers):

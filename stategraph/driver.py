@@ -31,7 +31,7 @@ from stategraph.run import Run, fold, fold_log
 from stategraph.state import Schema
 from stategraph.stream import EventBuffer, closing, read_events, stream_events
 
-__all__ = ["Driver", "Migration", "new_run_id"]
+__all__ = ["Driver", "Migration", "load_log", "new_run_id"]
 
 #: Stored values of the old version -> what it changes of them.
 Migration: TypeAlias = Callable[[dict[str, Any]], Mapping[str, Any]]
@@ -95,7 +95,7 @@ class Driver:
             raise await self.refusal(run_id)
         buffer = EventBuffer()
         try:
-            log = await self.load(run_id)
+            log = await load_log(self.checkpointer, run_id)
             run = fold_log(log)
             self.must_fit(run)
             engine = Engine(self.plan, store, run, lease, self._lease_ms, buffer.put, _weight(log))
@@ -110,17 +110,10 @@ class Driver:
 
     async def fitting(self, run_id: str) -> Run:
         """The run as it is now, boundaries whose time has come expired, if this graph can take it on."""
-        run = await self._expired(fold_log(await self.load(run_id)))
+        run = await self._expired(fold_log(await load_log(self.checkpointer, run_id)))
         if not run.ended:
             self.must_fit(run)
         return run
-
-    async def load(self, run_id: str, until: int | None = None) -> Log:
-        """The run's log, or `UnknownRun`."""
-        log = await self.checkpointer.load(check_run_id(run_id), until=until)
-        if log is None:
-            raise UnknownRun(run_id)
-        return log
 
     async def ending(self, run_id: str, after: int) -> list[Event]:
         """The last event of the rows after a seq: how a run ended. No node started just now."""
@@ -129,7 +122,7 @@ class Driver:
 
     async def refusal(self, run_id: str) -> RunNotClaimable:
         """Why a run cannot be driven now, and the way out."""
-        log = await self.load(run_id)
+        log = await load_log(self.checkpointer, run_id)
         run, head = fold_log(log), log.head
         if head.status == "running":
             return LeaseHeld(run_id, head.owner, head.lease_until)
@@ -193,7 +186,15 @@ class Driver:
             return run
         for boundary in due:
             await self.checkpointer.expire(run.run_id, boundary.short_id, body=boundary.decided_body())
-        return fold_log(await self.load(run.run_id))
+        return fold_log(await load_log(self.checkpointer, run.run_id))
+
+
+async def load_log(checkpointer: Checkpointer, run_id: str, until: int | None = None) -> Log:
+    """The run's log, or `UnknownRun`."""
+    log = await checkpointer.load(check_run_id(run_id), until=until)
+    if log is None:
+        raise UnknownRun(run_id)
+    return log
 
 
 def new_run_id() -> str:

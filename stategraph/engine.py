@@ -33,6 +33,8 @@ CLAIMS_WITHOUT_PROGRESS = 10
 SMALLEST_SNAPSHOT = 16 * 1024
 #: How long (seconds) a driver may go without letting others run: with a store that never waits nothing else would.
 BREATH = 0.005
+#: A node that takes longer (seconds) is told to start before it blocks the loop.
+QUICK = 0.001
 
 
 class Engine:
@@ -64,6 +66,8 @@ class Engine:
         self._execution: Execution | None = None
         #: Set when the heart has heard that the lease is another's.
         self._lost: LeaseLost | None = None
+        #: The nodes that were quick when they last ran: nobody waits to hear that they start.
+        self._quick: set[str] = set()
         self._news = asyncio.Event()
         self._breath = time.monotonic()
 
@@ -125,6 +129,7 @@ class Engine:
         execution = self._execution = Execution(self, self.plan.schema, position, node)
         started, patch = time.perf_counter(), Patch()
         try:
+            await execution.start(heard=node.name not in self._quick)
             stored = await execution.delta()
             patch = self.plan.schema.patch(stored, self.run.state, node.name)
         except InDoubt as doubt:
@@ -138,6 +143,7 @@ class Engine:
         else:
             if execution.halted is None:
                 seconds = time.perf_counter() - started
+                (self._quick.add if seconds < QUICK else self._quick.discard)(node.name)
                 try:
                     await self._keep(position, node, patch, {"ms": round(seconds * 1000), **_emitted(execution)})
                 except StateError as error:  # too much for one row: like any other result that cannot be stored

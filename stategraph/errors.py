@@ -30,6 +30,7 @@ StateGraphError
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime
 from difflib import get_close_matches
 
 __all__ = [
@@ -66,6 +67,14 @@ def did_you_mean(name: object, known: Iterable[str]) -> str:
     """The likely typo as a clause for a message, or nothing."""
     close = get_close_matches(name, list(known), n=1) if isinstance(name, str) else []
     return f"; did you mean {close[0]!r}?" if close else ""
+
+
+def moment(at_ms: int) -> str:
+    """A time (ms since the Unix epoch) as people read it, in UTC."""
+    try:
+        return f"{datetime.fromtimestamp(at_ms / 1000, UTC):%Y-%m-%d %H:%M:%S} UTC"
+    except (ValueError, OverflowError, OSError):  # beyond the calendar: a damaged or hostile row
+        return f"{at_ms} ms"
 
 
 def shortened(value: object, limit: int = 120) -> str:
@@ -204,7 +213,8 @@ class LeaseHeld(RunNotClaimable):
         super().__init__(
             run_id,
             "running",
-            f"{owner or 'somebody'} drives it and renews its lease (now until {lease_until} ms); recover it when that is over",
+            f"{owner or 'somebody'} drives it and renews its lease"
+            f"{'' if lease_until is None else f' (now until {moment(lease_until)})'}; recover it when that is over",
         )
 
 

@@ -69,9 +69,14 @@ class Execution:
         self.cancelled: asyncio.CancelledError | None = None
         self._task = asyncio.current_task()
 
+    async def start(self, *, heard: bool) -> None:
+        """Tell that the node starts; `heard` lets a reader take that before the node blocks the loop."""
+        self._tell(NodeStart, {})
+        if heard:
+            await asyncio.sleep(0)
+
     async def delta(self) -> Mapping[str, Any]:
         """Run the node; what it returns, in stored form. Raises `InDoubt` for an irreversible one that may have run."""
-        self._tell(NodeStart, {})
         if not self.node.irreversible:
             return self._stored(await self._call())
         context = self.context
@@ -171,9 +176,7 @@ class Execution:
         if begun.token != token:
             raise InDoubt(key)
         outcome = await call()
-        kept = await self._stored_or_halted(
-            driver.checkpointer.effect_end(context.run_id, key, token, encode(outcome))
-        )
+        kept = await self._stored_or_halted(driver.checkpointer.effect_end(context.run_id, key, token, encode(outcome)))
         if kept is None:  # a person was asked meanwhile, or another execution has it
             await self._halt(LeaseLost(context.run_id))
         result = outcome["result"]

@@ -12,7 +12,7 @@ from stategraph import render
 from stategraph.checkpoint import Boundary, Checkpoint, Checkpointer, Decision, check_run_id
 from stategraph.context import effect_key
 from stategraph.deciding import check_verdict, decide, operating_user
-from stategraph.driver import Driver, Migration
+from stategraph.driver import Driver, Migration, load_log
 from stategraph.driver import new_run_id as fresh_run_id
 from stategraph.encoding import check_json, encode
 from stategraph.errors import DeltaError, GraphError, UnknownRun, did_you_mean
@@ -378,7 +378,7 @@ class StateGraph:
 
     async def info(self, run_id: str) -> Run:
         """The run as it is now."""
-        return fold_log(await self._driver().load(run_id))
+        return fold_log(await load_log(self.checkpointer, run_id))
 
     async def state(self, run_id: str, at: int | None = None) -> Any:
         """The state now or after checkpoint `at`, as an instance of the schema."""
@@ -427,7 +427,7 @@ class StateGraph:
 
     async def _run_at(self, run_id: str, at: int | None) -> Run:
         """The run as it was after checkpoint `at`."""
-        log = await self._driver().load(run_id, until=at)
+        log = await load_log(self.checkpointer, run_id, until=at)
         run = fold(run_id, log.checkpoints, log.snapshot[1] if log.snapshot else None)
         if at is not None and (run.seq != at or at < 0):
             raise LookupError(f"run {run_id!r} has no checkpoint {at}; its log ends at {log.head.seq}")

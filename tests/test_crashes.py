@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import random
 import signal
 import subprocess
 import sys
@@ -23,7 +24,7 @@ from stategraph import DecisionRefused, LeaseHeld, RunNotClaimable, StateGraph, 
 from stategraph.checkpoint import Policy
 from tests.conftest import OpenStore
 from tests.programs.ledger import lines
-from tests.programs.order import NODES, build, finish
+from tests.programs.order import NODES, build, finish, judged, report
 from tests.programs.processes import end, hear, start
 
 #: Of the moments at which a line of the library is executed every so many-th is tried.
@@ -82,6 +83,38 @@ def test_a_process_may_die_at_any_line(tmp_path: Path) -> None:
     facts = killed(tmp_path, "ask", "line", STRIDE)
     assert facts["moments"] / 2 > 1000
     assert facts["killed"] > 0.8 * facts["tried"]
+
+
+async def test_workers_that_keep_dying_finish_every_run(tmp_path: Path, open_store: OpenStore) -> None:
+    """Three at work on the same runs, one of them killed again and again: each run ends, nothing is done twice."""
+    store, dice = open_store(timeout=30), random.Random(7)
+    runs = {f"r{number}": tmp_path / f"r{number}.ledger" for number in range(24)}
+    workers: list[subprocess.Popen[str]] = []
+    for run_id, ledger in runs.items():
+        stream = build(store, ledger, lease=2).stream({"amount": 7}, run_id)
+        await anext(stream)
+        await stream.aclose()
+    deaths = 0
+    try:
+        while any(head.status != "completed" for head in await store.runs(limit=100)):
+            while len(workers) < 3:
+                workers.append(start("worker", tmp_path, 2, len(workers) + deaths))
+                assert await asyncio.to_thread(hear, workers[-1]) == "ready"
+            if deaths < 12:
+                await asyncio.sleep(dice.random() * 0.3)  # it may be anywhere
+                dying = workers.pop(dice.randrange(3))
+                dying.kill()
+                dying.communicate()
+                deaths += 1
+            await asyncio.sleep(0.02)
+        for worker in workers:
+            await asyncio.to_thread(end, worker)
+    finally:
+        for worker in workers:
+            worker.kill()
+            worker.communicate()
+    for run_id, ledger in runs.items():
+        assert judged(await report(build(store, ledger), run_id), lines(ledger), "ask") == [], run_id
 
 
 # -- one death, looked at closely

@@ -75,7 +75,9 @@ async def test_a_stale_click_does_not_open_the_next_gate(two_gates: StateGraph, 
     first = events[-1].boundary.id  # type: ignore[union-attr]
     await told(two_gates.resume("r", "approved", boundary=first, by="alice"))
     for verdict in ("approved", "rejected"):
-        with pytest.raises(DecisionRefused, match=r"boundary 'r:1\.0': already approved by alice at \d+ ms") as caught:
+        with pytest.raises(
+            DecisionRefused, match=r"boundary 'r:1\.0': already approved by alice at \d{4}-\d\d-\d\d \d\d:\d\d:\d\d UTC"
+        ) as caught:
             await told(two_gates.resume("r", verdict, boundary=first, by="bob"))
         assert (caught.value.by, caught.value.decision, caught.value.boundary) == ("alice", "approved", first)
         assert caught.value.at_ms is not None

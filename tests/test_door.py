@@ -170,7 +170,7 @@ ERRORS: list[tuple[Exception, list[str], dict[str, Any]]] = [
     (errors.RunExists("r", "pending"), ["run 'r' exists (pending)", "resume it"], {"status": "pending"}),
     (errors.UnknownRun("r"), ["no run 'r'"], {"run_id": "r"}),
     (errors.RunNotClaimable("r", "failed", "retry it"), ["run 'r' is failed; retry it"], {"status": "failed"}),
-    (errors.LeaseHeld("r", "host:1", 5), ["host:1 drives it", "until 5 ms", "recover"], {"owner": "host:1"}),
+    (errors.LeaseHeld("r", "host:1", 5), ["host:1 drives it", "until 1970-01-01 00:00:00 UTC", "recover"], {"owner": "host:1"}),
     (errors.LeaseLost("r"), ["run 'r'", "recorded nothing more"], {"run_id": "r"}),
     (
         errors.DecisionRefused("r", "r:1.0", "already approved", decision="approved", by="eve", at_ms=5),

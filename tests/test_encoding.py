@@ -11,11 +11,15 @@ from math import copysign, inf, nan
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from stategraph import StateError, encoding
 from stategraph.encoding import check_json, decode, digest_of, encode
+
+#: A busy machine is no failure.
+untimed = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
+
 
 SCALARS = (
     st.none()
@@ -42,6 +46,7 @@ def alike(a: Any, b: Any) -> bool:
     return bool(a == b)
 
 
+@untimed
 @given(JSON)
 def test_every_json_value_comes_back_equal_in_value_and_type(value: Any) -> None:
     """Surrogates, NUL, big integers, -0.0, the order of keys: all of it."""
@@ -49,6 +54,7 @@ def test_every_json_value_comes_back_equal_in_value_and_type(value: Any) -> None
     assert alike(decode(encode(value)), value)
 
 
+@untimed
 @given(JSON)
 def test_the_bytes_are_ascii(value: Any) -> None:
     """So no database and no wire has a say in what is stored."""
@@ -146,6 +152,7 @@ def test_too_large_a_value_is_a_state_error(monkeypatch: pytest.MonkeyPatch) -> 
         encode("x" * 99)
 
 
+@untimed
 @given(st.dictionaries(st.text(), SCALARS, max_size=5))
 def test_a_digest_does_not_depend_on_the_order_of_keys(value: dict[str, Any]) -> None:
     """Equal content, equal digest."""

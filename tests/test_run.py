@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Callable
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from checkpointers import MemoryCheckpointer
@@ -25,6 +25,10 @@ from stategraph import (
 )
 from stategraph.encoding import decode, encode
 from stategraph.run import fold
+
+#: A busy machine is no failure.
+untimed = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
+
 
 STATUSES = {"ready", "running", "pending", "failed", "completed", "rejected", "cancelled"}
 PHASES = {"ready", "gate", "turned", "route", "asked", "timer", "failed"}
@@ -371,6 +375,7 @@ async def test_a_rejected_run_is_rejected_where_nothing_else_was_declared(checkp
     assert (run.status, run.ended, run.turned_down, run.waiting()) == ("rejected", True, "a", [])
 
 
+@untimed
 @given(st.lists(st.sampled_from(["a", "bb", "c" * 300]), max_size=120))
 async def test_a_long_run_folds_from_its_snapshot_as_from_its_start(texts: list[str]) -> None:
     """Whatever was written when the snapshot was taken: the store's and the log's run are one."""

@@ -19,13 +19,17 @@ from uuid import UUID
 import pydantic
 import pytest
 import typing_extensions
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from stategraph import DELETE, AgentState, Checkpointer, GraphError, StateError, StateGraph, append, merge
 from stategraph.encoding import decode, encode
 from stategraph.patch import applied, apply, apply_stored, changes, dump
 from stategraph.state import Schema, _same
+
+
+#: A busy machine is no failure.
+untimed = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 
 class Colour(Enum):
@@ -141,6 +145,7 @@ def test_a_value_comes_back_equal_in_value_and_type(annotation: Any, value: Any)
     assert _same(back, value)
 
 
+@untimed
 @given(
     st.builds(
         dict,
@@ -457,6 +462,7 @@ PATCHES: st.SearchStrategy[Any] = st.fixed_dictionaries(
 )
 
 
+@untimed
 @given(st.lists(PATCHES))
 def test_a_patch_does_the_same_from_its_stored_form(patches: list[Any]) -> None:
     """Applied as it is and applied as it is stored: one state."""
@@ -470,6 +476,7 @@ def test_a_patch_does_the_same_from_its_stored_form(patches: list[Any]) -> None:
         assert changes(stored) == {key: value for key, (_, value) in patch.items()}
 
 
+@untimed
 @given(st.lists(st.sampled_from([{"log": [1]}, {"facts": {"a": 1}}, {"note": "x"}, {"total": 2}, {"log": DELETE}])))
 def test_a_view_after_a_patch_is_the_state_after_it(deltas: list[dict[str, Any]]) -> None:
     """A router sees its node's patch before it is applied: the same as after."""

@@ -12,7 +12,8 @@ from stategraph.cli.options import Json, Plain, RunId, Store, Traceback
 from stategraph.cli.refusal import DONE
 from stategraph.cli.session import Session, carry_out
 from stategraph.cli.stored import known_head
-from stategraph.cli.text import moment, pairs, within
+from stategraph.cli.text import pairs, within
+from stategraph.errors import moment
 from stategraph.patch import changes
 
 __all__ = ["history"]

@@ -7,7 +7,8 @@ from collections.abc import Iterable
 from stategraph.cli.session import Session
 from stategraph.cli.standing import TONES, Standing, boundary_lines
 from stategraph.cli.terminal import Tone
-from stategraph.cli.text import moment, pairs, within
+from stategraph.cli.text import pairs, within
+from stategraph.errors import moment
 from stategraph.events import (
     CancelRequested,
     Completed,

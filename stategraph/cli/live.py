@@ -18,7 +18,8 @@ from stategraph.cli.lines import Lines, error_text
 from stategraph.cli.session import Session
 from stategraph.cli.standing import Standing
 from stategraph.cli.terminal import Terminal
-from stategraph.cli.text import moment, within
+from stategraph.cli.text import within
+from stategraph.errors import moment
 from stategraph.events import Event, Failed, Interrupted, NodeStart, Rejected, Retrying, StateUpdate, Token
 from stategraph.graph import StateGraph
 from stategraph.node import Node, NodeFunction

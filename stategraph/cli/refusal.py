@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from stategraph.cli.text import moment
 from stategraph.errors import (
     CorruptCheckpoint,
     DecisionRefused,
@@ -16,6 +15,7 @@ from stategraph.errors import (
     StateGraphError,
     StoreForeign,
     UnknownRun,
+    moment,
 )
 
 __all__ = ["CODES", "DONE", "FAILED", "INTERRUPTED", "PENDING", "TERMINATED", "UNHEARD", "USAGE", "Refused", "refusal"]

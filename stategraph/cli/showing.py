@@ -14,7 +14,8 @@ from stategraph.cli.refusal import DONE, Refused
 from stategraph.cli.session import Session, carry_out
 from stategraph.cli.standing import TONES, Standing, boundary_lines, standing_of
 from stategraph.cli.stored import known_head
-from stategraph.cli.text import ago, compact, counted, moment, within
+from stategraph.cli.text import ago, compact, counted, within
+from stategraph.errors import moment
 from stategraph.run import Run, fold
 
 __all__ = ["show"]

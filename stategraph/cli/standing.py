@@ -9,8 +9,8 @@ from typing import Any
 from stategraph.checkpoint import Boundary, Checkpointer, Head
 from stategraph.cli.session import Session
 from stategraph.cli.terminal import Tone
-from stategraph.cli.text import ago, compact, moment, within
-from stategraph.errors import UnknownRun
+from stategraph.cli.text import ago, compact, within
+from stategraph.errors import UnknownRun, moment
 from stategraph.run import Position, Run, fold_log
 
 __all__ = ["TONES", "Standing", "boundary_lines", "standing_of"]

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from datetime import UTC, datetime
 from typing import Any
 
 from stategraph.render.text import printable
 
-__all__ = ["ago", "compact", "counted", "moment", "pairs", "span", "within"]
+__all__ = ["ago", "compact", "counted", "pairs", "span", "within"]
 
 #: Characters of a sentence; a message that quotes more than this is cut.
 SENTENCE = 2000
@@ -28,14 +27,6 @@ def compact(value: Any) -> str:
 def pairs(values: Mapping[str, Any]) -> str:
     """`key=value` for each of them, in one line."""
     return " ".join(f"{key}={compact(value)}" for key, value in values.items())
-
-
-def moment(at_ms: int) -> str:
-    """A time of a store (ms since the Unix epoch), in UTC."""
-    try:
-        return f"{datetime.fromtimestamp(at_ms / 1000, UTC):%Y-%m-%d %H:%M:%S} UTC"
-    except (ValueError, OverflowError, OSError):
-        return f"{at_ms} ms"
 
 
 def span(milliseconds: float) -> str:

@@ -68,6 +68,13 @@ def build(
     return graph.add_conditional_edge("pay", lambda state: "ship" if state["paid"] else "END", ["ship", "END"])
 
 
+def truth(node: str, ledger: str | Path) -> tuple[str, dict[str, Any] | None]:
+    """What a person who looks at the ledger answers to an effect in doubt."""
+    if any(line.startswith(f"effect {node} ") for line in lines(ledger)):
+        return "approved", {"sent": True} if node == "mail" else {"paid": 7}
+    return "retry", None
+
+
 async def finish(graph: StateGraph, ledger: str | Path, moment: Callable[[str], None] = lambda _: None) -> Run:
     """Bring the run `r` to its end from wherever it is, as a user would: start, click, answer truthfully, recover."""
     for _ in range(12):
@@ -85,25 +92,22 @@ async def finish(graph: StateGraph, ledger: str | Path, moment: Callable[[str], 
                 note(ledger, "click")
                 events = graph.resume("r", "approved", boundary=waiting[0].id, by="ann", decision_id="click")
             else:
-                node = waiting[0].opening.node
-                happened = any(line.startswith(f"effect {node} ") for line in lines(ledger))
-                answer = ({"sent": True} if node == "mail" else {"paid": 7}) if happened else None
-                decision = "approved" if happened else "retry"
+                decision, answer = truth(waiting[0].opening.node, ledger)
                 events = graph.resume("r", decision, boundary=waiting[0].id, by="ops", answer=answer)
         async for event in events:
             moment(f"told {event.event_type} {event.node_name}")
     raise AssertionError(f"stuck: {await graph.info('r')}")
 
 
-async def click_again(graph: StateGraph) -> list[str]:
+async def click_again(graph: StateGraph, run_id: str = "r") -> list[str]:
     """What is wrong with how a late click is answered: the same one as the first time, another one with a refusal."""
-    (approval,) = [boundary for boundary in await graph.boundaries("r") if boundary.kind == "approval"]
+    (approval,) = [boundary for boundary in await graph.boundaries(run_id) if boundary.kind == "approval"]
     wrong = []
-    again = await graph.decide("r", "approved", boundary=approval.id, by="ann", decision_id="click")
+    again = await graph.decide(run_id, "approved", boundary=approval.id, by="ann", decision_id="click")
     if approval.decided is None or again.at_ms != approval.decided.at_ms or again.by != "ann":
         wrong.append(f"the same click is answered {again}")
     try:
-        await graph.decide("r", "rejected", boundary=approval.id, by="eve")
+        await graph.decide(run_id, "rejected", boundary=approval.id, by="eve")
         wrong.append("a later rejection was accepted")
     except DecisionRefused as refused:
         if (refused.by, refused.decision) != ("ann", "approved"):
@@ -111,9 +115,9 @@ async def click_again(graph: StateGraph) -> list[str]:
     return wrong
 
 
-async def report(graph: StateGraph) -> dict[str, Any]:
-    """What is stored of the finished run `r`."""
-    run, log, boundaries = await graph.info("r"), await graph.history("r"), await graph.boundaries("r")
+async def report(graph: StateGraph, run_id: str = "r") -> dict[str, Any]:
+    """What is stored of a finished run."""
+    run, log, boundaries = await graph.info(run_id), await graph.history(run_id), await graph.boundaries(run_id)
     return {
         "status": run.status,
         "state": run.state,
@@ -123,7 +127,7 @@ async def report(graph: StateGraph) -> dict[str, Any]:
         "doubts": [[b.node, b.state] for b in boundaries if b.kind == "in_doubt"],
         "decisions": [[row.actor, row.act, row.decision] for row in log if row.act == "click"],
         "emits": [emit for row in log for emit in row.content.get("emits", ())],
-        "late": await click_again(graph),
+        "late": await click_again(graph, run_id),
     }
 
 

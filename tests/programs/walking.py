@@ -244,7 +244,9 @@ class Walk:
     async def wait(self, _: Head) -> Call:
         expiries = [b.expires_at for b in await self.one.boundaries(state="open") if b.expires_at is not None]
         until = self.dice.choice(expiries) - self.clock.now() - self.dice.choice((1, 0, 0)) if expiries else 0
-        self.clock.advance(until / 1000 if until > 0 and not self.rarely(0.3) else self.dice.choice((0.001, 4, 31)))
+        self.clock.advance(
+            until / 1000 if until > 0 and not self.rarely(0.3) else self.dice.choice((0.001, 4, 31, -20))
+        )
         return lambda store: due(store)
 
     async def read(self, head: Head) -> Call:
