@@ -6,6 +6,7 @@ import asyncio
 import contextvars
 import inspect
 import uuid
+from collections import defaultdict
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, NoReturn, Protocol, TypeVar
 
@@ -68,6 +69,7 @@ class Execution:
         #: A cancellation that came while a thread was at work, which cannot be stopped.
         self.cancelled: asyncio.CancelledError | None = None
         self._task = asyncio.current_task()
+        self._turns: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
 
     async def start(self, *, heard: bool) -> None:
         """Tell that the node starts; `heard` lets a reader take that before the node blocks the loop."""
@@ -148,7 +150,8 @@ class Execution:
 
         reason: BaseException
         try:
-            return (await self._effect(index, call, policy, name=key))["result"]
+            async with self._turns[index]:  # the same key side by side is one effect: the second waits for the first
+                return (await self._effect(index, call, policy, name=key))["result"]
         except InDoubt as doubt:
             try:
                 await self.driver.ask_in_doubt(self, doubt.key)

@@ -134,7 +134,12 @@ class Schema:
 
     def delta(self, delta: Mapping[str, Any], node: str | None) -> dict[str, Any]:
         """A node's delta in stored form, key by key; `DELETE` stays what it is."""
-        return {name: value if value is DELETE else self._dump(name, value, node) for name, value in delta.items()}
+        stored = {}
+        for name, value in delta.items():
+            if value is DELETE:
+                self._may_delete(name, node)
+            stored[name] = value if value is DELETE else self._dump(name, value, node)
+        return stored
 
     def patch(self, stored: Mapping[str, Any], values: Mapping[str, Any], node: str | None = None) -> Patch:
         """The operations of a stored delta on `values`. A custom reducer is applied here and its result stored."""
@@ -145,12 +150,11 @@ class Schema:
                 patch[name] = ("delete", None)
             elif reducer is None:
                 patch[name] = ("set", value)
-            elif reducer is append:
-                self._must_be(list, "append", name, value, values, node)
-                patch[name] = ("append", value)
-            elif reducer is merge:
-                self._must_be(dict, "merge", name, value, values, node)
-                patch[name] = ("merge", value)
+            elif reducer in (append, merge):
+                verb: Literal["append", "merge"] = "append" if reducer is append else "merge"
+                self._must_be(list if verb == "append" else dict, verb, name, value, values, node)
+                default = None if name in values else self._default(name)
+                patch[name] = ("set", reducer(default, value)) if default else (verb, value)
             else:
                 patch[name] = ("set", self._reduced(reducer, name, value, values, node))
         return patch
@@ -169,12 +173,12 @@ class Schema:
         if self.kind is None or typing_extensions.is_typeddict(self.kind):
             return IsolatedState(values, make)
         if _is_lazy(self.kind):
-            return _lazy(self.kind, dict(values), make)
+            return _lazy(self.kind, self._whole(values), make)
         return self.instance({name: _grow(value, patch.get(name) if patch else None) for name, value in values.items()})
 
     def instance(self, values: Mapping[str, Any]) -> Any:
         """The state as an ordinary instance of the schema's type."""
-        held = {name: self.load(name, value) for name, value in values.items()}
+        held = {name: self.load(name, value) for name, value in self._whole(values).items()}
         if self.kind is None:
             return AgentState(held)
         if issubclass(self.kind, BaseModel):
@@ -221,6 +225,25 @@ class Schema:
 
     # -- parts
 
+    def _default(self, name: str) -> Any:
+        """The stored form of a key's default; None if it has none."""
+        key = self.keys.get(name)
+        value = key.default() if key and key.default else DELETE
+        return None if key is None or value is DELETE else key.dump(value, None)
+
+    def _whole(self, values: Mapping[str, Any]) -> dict[str, Any]:
+        """The values, with the defaults of keys that they lack: declared since the run began, or deleted."""
+        absent = [name for name in self.keys if name not in values] if len(values) < len(self.keys) else []
+        has_default = [name for name in absent if (default := self.keys[name].default) and default() is not DELETE]
+        return {**values, **{name: self._default(name) for name in has_default}}
+
+    def _may_delete(self, name: Any, node: str | None) -> None:
+        key = self.keys.get(name)
+        if type(name) is not str or (key is None and self.kind is not None):
+            self._dump(name, None, node)  # raises what it has against the name
+        elif key is not None and key.default is None:
+            raise StateError(f"{self.name} requires it, so it cannot be deleted", f"$.{name}", node)
+
     def _mapping(self, state: object) -> Mapping[str, Any]:
         if isinstance(state, Mapping):
             return state
@@ -257,8 +280,9 @@ class Schema:
                 )
 
     def _reduced(self, reducer: Reducer, name: str, value: Any, values: Mapping[str, Any], node: str | None) -> Any:
+        default = values.get(name, self._default(name))
         zero = _zero(self.keys[name].annotation) if name in self.keys else None
-        current = self.load(name, values[name]) if name in values else zero
+        current = zero if default is None and name not in values else self.load(name, default)
         return self._dump(name, reducer(current, self.load(name, value)), node)
 
 

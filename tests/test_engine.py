@@ -39,7 +39,6 @@ from stategraph import (
     current_context,
 )
 
-
 #: A busy machine is no failure.
 untimed = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
@@ -778,6 +777,22 @@ async def test_effects_side_by_side_are_effects_of_their_own(checkpointer: Check
     graph = StateGraph(checkpointer).add_node("pay", pay).set_entry_point("pay")
     assert (await graph.run({})).state == {"got": [*range(10)]}
     assert len(till.charges) == 10
+
+
+async def test_one_effect_asked_for_twice_at_once_happens_once(checkpointer: Checkpointer, till: Till) -> None:
+    """The second waits for the first, and gets its result; nobody is asked about what is under way."""
+
+    async def pay(state: Any, ctx: Context) -> dict[str, Any]:
+        async def charge() -> str:
+            till.charges.append("charged")
+            await asyncio.sleep(0)
+            return "receipt"
+
+        return {"got": await asyncio.gather(ctx.once("charge", charge), ctx.once("charge", charge))}
+
+    graph = StateGraph(checkpointer).add_node("pay", pay).set_entry_point("pay")
+    assert (await graph.run({})).state == {"got": ["receipt", "receipt"]}
+    assert till.charges == ["charged"]
 
 
 # -- nodes that are never repeated silently

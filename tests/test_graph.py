@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 import threading
 from collections.abc import AsyncIterator
 from typing import Any
@@ -493,8 +494,8 @@ async def test_a_gate_added_before_the_very_node_that_is_next_is_asked(checkpoin
         await asyncio.get_running_loop().create_future()
 
     events = plain.replace_node("pay", hold).stream({}, "r")
-    while not ran.is_set():
-        await anext(events)
+    await anext(events)
+    await ran.wait()
     await events.aclose()
     strict = rebuilt(checkpointer).add_interrupt_before("pay")
     assert await told(strict.resume("r")) == ["interrupted pay"]
@@ -548,6 +549,33 @@ async def test_a_new_required_key_is_an_explicit_error(checkpointer: Checkpointe
     assert "its state has no 'cents', which New requires (give it a default, or add a migration)" in str(caught.value)
     assert "its state has 'amount', which New does not know" in str(caught.value)
     assert (await gated(checkpointer, state=Old).info("r")).status == "pending"
+
+
+@dataclasses.dataclass
+class OldRecord:
+    amount: int = 0
+    paid: bool = False
+    told: bool = False
+
+
+@dataclasses.dataclass
+class NewRecord(OldRecord):
+    tags: list[str] = dataclasses.field(default_factory=lambda: ["new"])
+
+
+class NewModel(Old):
+    tags: list[str] = ["new"]
+
+
+@pytest.mark.parametrize(("old", "new"), [(Old, NewModel), (OldRecord, NewRecord)])
+async def test_a_new_key_with_a_default_needs_no_migration(checkpointer: Checkpointer, old: Any, new: Any) -> None:
+    """A run that began before the key was declared has the default: in its nodes, and for whoever reads its state."""
+    seen: list[Any] = []
+    await gated(checkpointer, state=old).run({}, "r")
+    graph = gated(checkpointer, state=new).replace_node("done", lambda state: seen.append(state.tags))
+    assert (await graph.state("r")).tags == ["new"]
+    assert (await told(graph.resume("r", "approved")))[-1] == "completed END"
+    assert seen == [["new"]]
 
 
 async def test_a_migration_brings_a_waiting_run_up(checkpointer: Checkpointer) -> None:

@@ -27,7 +27,6 @@ from stategraph.encoding import decode, encode
 from stategraph.patch import applied, apply, apply_stored, changes, dump
 from stategraph.state import Schema, _same
 
-
 #: A busy machine is no failure.
 untimed = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
@@ -392,6 +391,49 @@ async def test_delete_removes_a_key(checkpointer: Checkpointer) -> None:
     await graph.run({"secret": 1, "messages": ["m"], "kept": 1}, "r")
     assert seen == [{"kept": 1}]
     assert await graph.state("r") == {"kept": 1}
+
+
+@pytest.mark.parametrize("kind", [ChatModel, ChatRecord])
+async def test_a_deleted_key_of_a_typed_state_is_its_default_again(checkpointer: Checkpointer, kind: Any) -> None:
+    """An instance has all of its fields; what appends or adds begins anew from the default."""
+    seen: list[Any] = []
+
+    def look(state: Any) -> dict[str, Any]:
+        seen.append((state.note, state.scaled, state.messages, state.total))
+        return {"messages": ["new"], "scaled": 3, "total": 1}
+
+    graph = StateGraph(checkpointer, state=kind).add_node("look", look).set_entry_point("forget")
+    graph.add_node("forget", lambda state: dict.fromkeys(("note", "scaled", "messages", "total"), DELETE))
+    graph.add_edge("forget", "look")
+    await graph.run({"note": "n", "scaled": 7, "messages": ["old"], "total": 5}, "r")
+    assert seen == [("", 2, [], 0)]
+    assert await graph.state("r") == kind(messages=["new"], scaled=8, total=1)
+
+
+class Defaulted(pydantic.BaseModel):
+    name: str
+    log: Annotated[list[str], append] = ["first"]
+    sums: Annotated[dict[str, int], merge] = {"a": 1}
+    product: Annotated[int, operator.mul] = 2
+
+
+def test_what_grows_from_an_absent_key_grows_from_its_default() -> None:
+    """A key that was declared after the run began, or deleted since."""
+    schema = Schema(Defaulted)
+    values = {"name": "x"}
+    patch = schema.patch(schema.delta({"log": ["second"], "sums": {"b": 2}, "product": 5}, None), values)
+    grown = Defaulted(name="x", log=["first", "second"], sums={"a": 1, "b": 2}, product=10)
+    assert schema.instance(applied(values, patch)) == grown
+    assert schema.view(values, patch) == grown
+
+
+@pytest.mark.parametrize(
+    ("name", "reason"), [("name", "Defaulted requires it"), ("nmae", "did you mean 'name'"), (5, "keys are str")]
+)
+def test_what_cannot_be_deleted_is_refused(name: Any, reason: str) -> None:
+    """A required key, a key that is not there, a key that is none."""
+    with pytest.raises(StateError, match=reason):
+        Schema(Defaulted).delta({name: DELETE}, "node")
 
 
 def test_a_deleted_list_may_be_appended_to_again() -> None:
