@@ -435,8 +435,6 @@ class SqliteCheckpointer:
             return StoreForeign(f"{self.path}: {error}")
         if isinstance(error, UnicodeEncodeError):
             return CheckpointerError(f"{self.path}: {error.object!r} is no text that can be stored ({error.reason})")
-        if isinstance(error, StoreForeign):
-            return StoreForeign(f"{self.path}: {error}")
         if not isinstance(error, sqlite3.Error):
             return error
         name = getattr(error, "sqlite_errorname", "") or ""
@@ -565,11 +563,11 @@ class _Database(sqlite3.Connection):
     # -- transactions
 
     @contextmanager
-    def transaction(self) -> Iterator[None]:
+    def transaction(self, begin: str = "BEGIN IMMEDIATE") -> Iterator[None]:
         """BEGIN IMMEDIATE to COMMIT: whatever is read in it is read under the write lock."""
         run = super().execute
-        run("BEGIN IMMEDIATE")
         try:
+            run(begin)
             yield
             run("COMMIT")
         except BaseException:
@@ -776,7 +774,7 @@ class _Database(sqlite3.Connection):
         return None if row is None else Head(*row[:13])
 
     def load(self, run_id: str, after: int, until: int) -> Log | None:
-        with self._reading():
+        with self.transaction("BEGIN"):  # several reads of one moment; never held across a hop
             row = super().execute(verbs.HEAD, {"run": run_id}).fetchone()
             if row is None:
                 return None
@@ -790,22 +788,13 @@ class _Database(sqlite3.Connection):
         return Log(head, snapshot, tuple(rows))
 
     def history(self, run_id: str, after: int, limit: int) -> list[Checkpoint]:
-        with self._reading():
+        with self.transaction("BEGIN"):  # several reads of one moment; never held across a hop
             row = super().execute(verbs.HEAD, {"run": run_id}).fetchone()
             return [] if row is None else self._rows(run_id, row[13], after, _ENDLESS, limit)
 
     def find_act(self, run_id: str, act: str) -> Checkpoint | None:
         row = super().execute(verbs.ROW_OF_ACT, {"run": run_id, "act": act}).fetchone()
         return None if row is None else verified(self.secret, Checkpoint(run_id, *row[:-1]), row[-1])
-
-    @contextmanager
-    def _reading(self) -> Iterator[None]:
-        """Several reads of one moment; never held across a hop."""
-        super().execute("BEGIN")
-        try:
-            yield
-        finally:
-            super().execute("COMMIT")
 
     def _rows(self, run_id: str, rid: int, after: int, until: int, limit: int) -> list[Checkpoint]:
         given = {"rid": rid, "after": after, "until": until, "many": limit}

@@ -147,7 +147,7 @@ def refuse_closed(boundary: Boundary) -> None:
         reason += f" by {decided.by} at {moment(decided.at_ms)}"
     raise DecisionRefused(
         boundary.run_id, boundary.id, reason,
-        decision=decided.decision if decided else boundary.state,
+        decision=decided.decision if decided and boundary.state != "withdrawn" else boundary.state,
         by=decided.by if decided else None,
         at_ms=decided.at_ms if decided else None,
     )  # fmt: skip

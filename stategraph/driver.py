@@ -90,9 +90,10 @@ class Driver:
     async def go_on(self, run_id: str) -> AsyncGenerator[Event, None]:
         """Claim a run, drive it and tell what follows."""
         store = self.checkpointer
-        lease = await self._taken(store.claim(run_id, _owner(), self._lease_ms))
-        if lease is None:
-            raise await self.refusal(run_id)
+        while (lease := await self._taken(store.claim(run_id, _owner(), self._lease_ms))) is None:
+            refused = await self.refusal(run_id)
+            if refused.status != "ready":  # else its driver has let go of it just now
+                raise refused
         buffer = EventBuffer()
         try:
             log = await load_log(self.checkpointer, run_id)
@@ -124,7 +125,7 @@ class Driver:
         """Why a run cannot be driven now, and the way out."""
         log = await load_log(self.checkpointer, run_id)
         run, head = fold_log(log), log.head
-        if head.status == "running":
+        if head.status == "running" and (head.lease_until or 0) > self.checkpointer.clock.now():
             return LeaseHeld(run_id, head.owner, head.lease_until)
         return RunNotClaimable(run_id, head.status, _way_out(run, head))
 
@@ -215,8 +216,11 @@ def _weight(log: Log) -> tuple[int, int]:
 
 
 def _way_out(run: Run, head: Head) -> str:
+    if head.status == "running":
+        return "its driver has gone; recover it"
     if head.status == "pending":
-        return f"it waits for a decision of {', '.join(f'{b.id} ({b.opening.node})' for b in run.waiting())}"
+        waiting = ", ".join(f"{b.id} (before {b.opening.node!r})" for b in run.waiting())
+        return f"it waits for a decision of {waiting}; resume it with 'approved' or 'rejected'"
     if head.status == "failed":
         return f"retry it ({run.error})"
     if head.status in ENDED:

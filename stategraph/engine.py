@@ -134,9 +134,17 @@ class Engine:
             patch = self.plan.schema.patch(stored, self.run.state, node.name)
         except InDoubt as doubt:
             return await self.ask_in_doubt(execution, doubt.key)
-        except asyncio.CancelledError:
-            if execution.halted is None:
+        except asyncio.CancelledError as error:
+            task = asyncio.current_task()
+            if execution.halted is None and (task is None or task.cancelling() > self._cancels):
                 raise
+            if execution.halted is None:
+                inside = RuntimeError(
+                    f"node {node.name!r} raised CancelledError, but nobody has cancelled its run; "
+                    f"catch it where the inner task is awaited"
+                )
+                inside.__cause__ = error
+                await self._fail(position, inside, "node", {"ms": _ms_since(started), **_emitted(execution)})
         except Exception as error:  # noqa: BLE001  # a node's own failure, whatever it is
             if execution.halted is None:
                 await self._fail(position, error, "node", {"ms": _ms_since(started), **_emitted(execution)})

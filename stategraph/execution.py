@@ -68,7 +68,10 @@ class Execution:
         self.quiet = False
         #: A cancellation that came while a thread was at work, which cannot be stopped.
         self.cancelled: asyncio.CancelledError | None = None
+        #: The node's function has come to its end: whatever it left behind can tell and do nothing more.
+        self._over = False
         self._task = asyncio.current_task()
+        self._loop = asyncio.get_running_loop()
         self._turns: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
 
     async def start(self, *, heard: bool) -> None:
@@ -117,6 +120,7 @@ class Execution:
             async with asyncio.timeout(node.timeout):
                 return await returned
         finally:
+            self._over = True
             running_context.reset(token)
             del arguments
             taken_back()
@@ -140,6 +144,7 @@ class Execution:
 
     async def once(self, context: Context, key: str, function: Callable[[], Any], policy: Policy) -> Any:
         """Behind `Context.once`."""
+        self._must_run()
         index = effect_key(context.run_id, context.path, context.step, context.node, f"once:{key}")
 
         async def call() -> dict[str, Any]:
@@ -206,6 +211,7 @@ class Execution:
 
     def emit(self, context: Context, payload: dict[str, Any]) -> None:
         """Behind `Context.emit`."""
+        self._must_run()
         if not isinstance(payload, dict):
             raise StateError(f"{shortened(payload)} is no mapping", "$.emit", context.node)
         check_json(payload, "$.emit")
@@ -215,9 +221,22 @@ class Execution:
 
     def token(self, context: Context, text: str) -> None:
         """Behind `Context.token`."""
+        self._must_run()
         self._tell(Token, {"text": str(text)})
 
     def _tell(self, kind: type[NodeStart | Custom | Token], payload: dict[str, Any]) -> None:
         """Tell what happens while it happens: before its row, so without a cursor."""
         context = self.context
-        self.driver.told(kind(node_name=context.node, payload=payload, run_id=context.run_id, path=context.path))
+        event = kind(node_name=context.node, payload=payload, run_id=context.run_id, path=context.path)
+        try:
+            here = asyncio.get_running_loop() is self._loop
+        except RuntimeError:  # a thread: nothing of a loop's may be touched from there
+            here = False
+        if here:
+            self.driver.told(event)
+        else:
+            self._loop.call_soon_threadsafe(self.driver.told, event)
+
+    def _must_run(self) -> None:
+        if self._over:
+            raise RuntimeError(f"node {self.node.name!r} is over, and its context can tell and do nothing more")

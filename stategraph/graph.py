@@ -56,8 +56,9 @@ class StateGraph:
         if lease <= 0:
             raise GraphError([f"lease={lease!r}: a driver needs some time (seconds) to be thought alive"])
         if isinstance(checkpointer, str):
+            url = checkpointer if ":" in checkpointer else f"sqlite:{checkpointer}"
             raise GraphError(
-                [f"checkpointer={checkpointer!r} is a URL; StateGraph(open_checkpointer({checkpointer!r}))"]
+                [f"checkpointer={checkpointer!r} is a string; StateGraph(open_checkpointer({url!r})), from stategraph"]
             )
         self.name = name or "graph"
         self.version = version
@@ -204,6 +205,13 @@ class StateGraph:
     def _changed(self) -> Self:
         self._plan = None
         return self
+
+    def parse(self, values: Mapping[str, Any]) -> dict[str, Any]:
+        """The state's values from JSON ones, for `stream`, `edit=` and `patch=`: "12.50" is a Decimal where one is declared.
+
+        Raises `StateError` with the path of a value that does not fit.
+        """
+        return self.schema.parse(values)
 
     # -- running
 

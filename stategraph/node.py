@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 
 from stategraph.context import Context
 
-__all__ = ["Delta", "Node", "NodeFunction", "Retry", "is_async"]
+__all__ = ["Delta", "Node", "NodeFunction", "Retry", "is_async", "takes_state"]
 
 #: What a node returns: the keys it changes, or nothing.
 Delta: TypeAlias = Mapping[str, Any] | None
@@ -62,6 +62,17 @@ def is_async(function: Callable[..., Any]) -> bool:
     """Whether calling it gives something to await, as far as its definition tells."""
     called = function if inspect.isroutine(function) else type(function).__call__
     return inspect.iscoroutinefunction(inspect.unwrap(called))
+
+
+def takes_state(node: Node) -> bool:
+    """Whether the node's function can be called as it will be, as far as its signature tells."""
+    try:
+        inspect.signature(node.function).bind(*(("state", "context") if node.takes_context else ("state",)))
+    except TypeError:
+        return False
+    except ValueError:  # a builtin without a signature
+        return True
+    return True
 
 
 def _takes_context(function: NodeFunction) -> bool:

@@ -5,13 +5,14 @@ from __future__ import annotations
 import inspect
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from difflib import get_close_matches
 from typing import Any, Literal
 
 from stategraph.encoding import digest_of
 from stategraph.errors import GraphError, RouteError, did_you_mean, shortened
 from stategraph.gate import Gate
 from stategraph.isolation import lend
-from stategraph.node import Node, is_async
+from stategraph.node import Node, is_async, takes_state
 from stategraph.patch import Patch
 from stategraph.router import Router
 from stategraph.state import Schema
@@ -125,9 +126,18 @@ class Plan:
         ending = networkx.ancestors(graph, END)
         for name in self.nodes:
             if name not in reached:
-                yield f"{name!r} can never be reached from {self.entry!r}; add an edge to it, or remove it"
+                yield f"{name!r} can never be reached from {self.entry!r}{self._misspelled(name)}; add an edge to it, or remove it"
             elif name not in ending:
                 yield f"{name!r} can never reach END; give its loop a way out (a router that may answer 'END')"
+
+    def _misspelled(self, name: str) -> str:
+        """The string in a router's code that was probably meant to be this node."""
+        for router in self.routers.values():
+            strange = [string for string in router.strings if string not in self.nodes and string != END]
+            close = get_close_matches(name, strange, n=1)
+            if close:
+                return f" (the router after {router.source!r} says {close[0]!r}: did you mean {name!r}?)"
+        return ""
 
     def _fingerprint(self) -> str:
         shape = {
@@ -195,6 +205,11 @@ def _declaration_faults(declared: Declared) -> Iterator[str]:
         if not callable(router.function) or is_async(router.function):
             kind = "async" if callable(router.function) else "no function"
             yield f"the router after {router.source!r} is {kind}; a router is a plain function that answers a name"
+        if router.known_by == "unknown" and router.unresolved is not None:
+            yield (
+                f"the router after {router.source!r} returns {router.unresolved}, which means nothing where it was "
+                f"defined, so its answers are unknown; give it targets=[...], or define the type in the module"
+            )
         if router.answers_list:
             yield (
                 f"the router after {router.source!r} answers a list; chosen forks and maps are not supported in this "
@@ -210,6 +225,8 @@ def _declaration_faults(declared: Declared) -> Iterator[str]:
 def _node_faults(node: Node, checkpointed: bool) -> Iterator[str]:
     if not callable(node.function):
         yield f"{node.name!r} is {shortened(node.function, 60)}, which is no function; a node is a function of the state"
+    elif not takes_state(node):
+        yield f"{node.name!r} cannot be called with a state; a node is a function (state) or (state, ctx)"
     if node.is_async and node.blocking:
         yield f"{node.name!r} is async, so it does not block; drop blocking=True"
     if node.retry and node.retry.attempts < 1:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dis
 import functools
 import inspect
 import types
@@ -28,6 +29,10 @@ class Router:
     known_by: Literal["declared", "typed", "inferred", "unknown"]
     #: The return type promises a list of names: a chosen fork or a map.
     answers_list: bool = False
+    #: All strings that the function may answer, as far as its code tells: for the typo that made none of them a node.
+    strings: tuple[str, ...] = ()
+    #: A return type that is a name which means nothing where the function was defined.
+    unresolved: str | None = None
 
     @property
     def name(self) -> str:
@@ -43,7 +48,7 @@ def make_router(source: str, function: RouterFunction, targets: Targets | None, 
     """The router of a function: its targets as declared, else from its `Literal` return type, else from its constants."""
     if isinstance(targets, str):
         raise TypeError(f"targets={targets!r} of the router after {source!r} is one string; give a list or a mapping")
-    returned = _return_type(function)
+    returned, unresolved = _return_type(function)
     answers_list = get_origin(returned) is list
     if targets is not None:
         mapping = dict(targets) if isinstance(targets, Mapping) else {name: name for name in targets}
@@ -51,18 +56,21 @@ def make_router(source: str, function: RouterFunction, targets: Targets | None, 
     literals = tuple(_literals(returned))
     if literals:
         return Router(source, function, {name: name for name in literals}, "typed", answers_list)
-    found = [name for name in dict.fromkeys(_constants(_code(function))) if name in nodes]
-    if found:
-        return Router(source, function, {name: name for name in found}, "inferred", answers_list)
-    return Router(source, function, None, "unknown", answers_list)
+    strings = tuple(dict.fromkeys(_strings(function)))
+    found = {name: name for name in strings if name in nodes}
+    known_by: Literal["inferred", "unknown"] = "inferred" if found else "unknown"
+    return Router(source, function, found or None, known_by, answers_list, strings, unresolved)
 
 
-def _return_type(function: Callable[..., Any]) -> Any:
-    called = function if inspect.isroutine(function) else type(function).__call__
+def _return_type(function: Callable[..., Any]) -> tuple[Any, str | None]:
+    """The declared return type, or the name of one that cannot be resolved. Its parameters' types do not matter."""
+    called = inspect.unwrap(function if inspect.isroutine(function) else type(function).__call__)
+    declared = getattr(called, "__annotations__", {}).get("return")
+    holder = types.SimpleNamespace(__annotations__={"return": declared})
     try:
-        return typing.get_type_hints(inspect.unwrap(called)).get("return")
-    except (NameError, TypeError, AttributeError):  # a name of a block under TYPE_CHECKING, or no function at all
-        return None
+        return typing.get_type_hints(holder, getattr(called, "__globals__", {}), _closure(called)).get("return"), None
+    except (NameError, TypeError, AttributeError):  # a name of a block under TYPE_CHECKING, or of another function
+        return None, str(declared)
 
 
 def _literals(annotation: Any) -> Iterator[str]:
@@ -74,19 +82,50 @@ def _literals(annotation: Any) -> Iterator[str]:
             yield from _literals(argument)
 
 
-def _code(function: Any) -> types.CodeType | None:
+def _function(function: Any) -> Any:
+    """The plain function behind partials, wrappers and callable objects."""
     while isinstance(function, functools.partial):
         function = function.func
     function = inspect.unwrap(function)
-    code = getattr(function, "__code__", None) or getattr(type(function).__call__, "__code__", None)
-    return code if isinstance(code, types.CodeType) else None
+    return function if hasattr(function, "__code__") else type(function).__call__
 
 
-def _constants(code: types.CodeType | None) -> Iterator[str]:
-    for constant in code.co_consts if code else ():
-        if isinstance(constant, str):
-            yield constant
-        elif isinstance(constant, types.CodeType):
-            yield from _constants(constant)
-        elif isinstance(constant, (tuple, frozenset)):
-            yield from (item for item in constant if isinstance(item, str))
+def _closure(function: Any) -> dict[str, Any]:
+    """The variables of the functions around it that a function uses."""
+    names = getattr(getattr(function, "__code__", None), "co_freevars", ())
+    cells = zip(names, getattr(function, "__closure__", None) or (), strict=False)
+    return {name: cell.cell_contents for name, cell in cells if cell != types.CellType()}
+
+
+def _strings(function: Any) -> Iterator[str]:
+    """The strings in a function's code, and in the variables around it that it reads, but for keys and comparisons."""
+    function = _function(function)
+    code = getattr(function, "__code__", None)
+    if isinstance(code, types.CodeType):
+        yield from _strings_of(code, {**getattr(function, "__globals__", {}), **_closure(function)})
+
+
+def _strings_of(code: types.CodeType, variables: Mapping[str, Any]) -> Iterator[str]:
+    instructions = list(dis.get_instructions(code))
+    for instruction, after in zip(instructions, [*instructions[1:], None], strict=True):
+        value = instruction.argval
+        if instruction.opname in _READS and isinstance(value, str):
+            found = variables.get(value)
+            yield from (item for item in (found, value if value == "END" else None) if isinstance(item, str))
+        elif "CONST" not in instruction.opname or (after is not None and _looks_up(after)):
+            continue
+        elif isinstance(value, types.CodeType):
+            yield from _strings_of(value, variables)
+        elif isinstance(value, (tuple, frozenset)):
+            yield from (item for item in value if isinstance(item, str))
+        elif isinstance(value, str):
+            yield value
+
+
+_READS = frozenset({"LOAD_GLOBAL", "LOAD_DEREF", "LOAD_NAME", "LOAD_ATTR"})
+
+
+def _looks_up(instruction: dis.Instruction) -> bool:
+    """Whether the instruction uses the value before it as a key, or compares it: then it is no answer."""
+    subscript = instruction.opname == "BINARY_OP" and instruction.argrepr == "[]"
+    return subscript or instruction.opname in ("BINARY_SUBSCR", "COMPARE_OP")

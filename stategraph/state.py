@@ -121,12 +121,17 @@ class Schema:
         return values
 
     def parse(self, values: Mapping[str, Any]) -> dict[str, Any]:
-        """Python values from JSON ones, as a command line or a request brings them."""
+        """Python values from JSON ones, as a command line or a request brings them.
+
+        Numbers may come as `Decimal` (`json.loads(..., parse_float=Decimal)`), so that no digit of an amount is lost.
+        """
         parsed = {}
         for name, value in values.items():
             key = self.keys.get(name)
             try:
-                parsed[name] = key.adapter.validate_python(value) if key else value
+                parsed[name] = key.adapter.validate_python(value) if key and not key.plain else _without_decimals(value)
+                if key and key.plain:
+                    parsed[name] = key.adapter.validate_python(parsed[name])
             except ValidationError as error:
                 first = error.errors(include_url=False)[0]
                 raise StateError(first["msg"], _joined(f"$.{name}", first["loc"])) from None
@@ -251,7 +256,7 @@ class Schema:
             if isinstance(state, BaseModel):
                 return {name: getattr(state, name) for name in type(state).model_fields}
             return {key: getattr(state, key) for key in self.keys}
-        raise StateError(f"{shortened(state)} is neither a mapping nor a {self.name}", "$")
+        raise StateError(f"{shortened(state)} is neither a mapping nor an instance of {self.name}", "$")
 
     def _dump(self, name: Any, value: Any, node: str | None) -> Any:
         if type(name) is not str:
@@ -386,6 +391,14 @@ def _is_plain(annotation: Any) -> bool:
     if origin in (list, typing.Union, types.UnionType):
         return all(map(_is_plain, arguments))
     return False
+
+
+def _without_decimals(value: Any) -> Any:
+    if isinstance(value, Decimal):
+        return float(value)
+    if isinstance(value, list):
+        return [_without_decimals(item) for item in value]
+    return {key: _without_decimals(item) for key, item in value.items()} if isinstance(value, dict) else value
 
 
 # -- equal in value and type

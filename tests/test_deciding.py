@@ -21,6 +21,7 @@ from stategraph import (
     StateError,
     StateGraph,
 )
+from stategraph.deciding import decide
 
 
 @pytest.fixture
@@ -143,7 +144,7 @@ async def test_retry_is_a_word_for_effects_in_doubt_alone(two_gates: StateGraph)
 async def test_a_missing_decision_is_no_decision(two_gates: StateGraph) -> None:
     """`resume(run_id, None)` drives; a run that waits is refused with what it waits for."""
     await told(two_gates.stream({}, "r"))
-    with pytest.raises(RunNotClaimable, match=r"it waits for a decision of r:1\.0 \(first\)"):
+    with pytest.raises(RunNotClaimable, match=r"it waits for a decision of r:1\.0 \(before 'first'\)"):
         await told(two_gates.resume("r", None))
 
 
@@ -468,6 +469,18 @@ async def test_a_late_yes_is_refused(checkpointer: Checkpointer, clock: ManualCl
         await (graph.decide("r", "approved") if call == "decide" else told(graph.resume("r", "approved")))
     await told(graph.resume("r"))
     assert ran == ["start", "drop"]
+
+
+async def test_a_late_yes_is_refused_before_the_clock_has_decided(
+    checkpointer: Checkpointer, clock: ManualClock, ran: list[str]
+) -> None:
+    """By the store itself, for whoever decides without the graph."""
+    await one_gate(checkpointer, ran, expires_in=60).run({}, "r")
+    clock.advance(60)
+    with pytest.raises(DecisionRefused, match="it expired at"):
+        await decide(checkpointer, "r", "approved")
+    (boundary,) = await checkpointer.boundaries("r")
+    assert boundary.state == "open"
 
 
 async def test_a_yes_in_time_stops_the_clock(checkpointer: Checkpointer, clock: ManualClock, ran: list[str]) -> None:

@@ -231,6 +231,25 @@ async def test_a_failures_text_is_kept_even_if_it_cannot_be_had(checkpointer: Ch
         assert len(run.error) < 2100
 
 
+async def test_a_cancellation_from_inside_a_node_is_a_failure(checkpointer: Checkpointer, ran: list[str]) -> None:
+    """Of an inner task that somebody cancelled: nobody has cancelled the run, so its reader is told of a failure."""
+
+    async def call(state: Any) -> None:
+        inner = asyncio.create_task(forever())
+        await asyncio.sleep(0)
+        inner.cancel()
+        await inner
+
+    graph = chain(checkpointer, ran, "a", "b").replace_node("b", call)
+    heard: list[Event] = []
+    with pytest.raises(
+        RuntimeError, match="node 'b' raised CancelledError, but nobody has cancelled its run"
+    ) as caught:
+        await read_into(heard, graph.stream({}, "r"))
+    assert isinstance(caught.value.__cause__, asyncio.CancelledError)
+    assert (heard[-1].event_type, (await graph.info("r")).status) == ("failed", "failed")
+
+
 # -- retrying by itself
 
 
@@ -1314,6 +1333,58 @@ async def test_what_a_node_emits_is_told_and_kept(checkpointer: Checkpointer) ->
     ]
     replayed = [(event.event_type, event.payload) async for event in graph.events("r")]
     assert replayed == [event for event in live if event[0] != "token"]
+
+
+def test_a_thread_may_tell_too() -> None:
+    """In the loop's own time, and in order; a loop in debug mode finds nothing to complain of."""
+    heard = threading.Event()
+
+    def work(state: Any, ctx: Context) -> None:
+        ctx.emit({"progress": 1})
+        assert heard.wait(60)
+        ctx.token("...")
+        ctx.emit({"progress": 2})
+
+    async def read() -> list[str]:
+        graph = StateGraph().add_node("work", work, blocking=True).set_entry_point("work")
+        kinds: list[str] = []
+        async for event in graph.stream({}):
+            kinds.append(event.event_type)
+            if event.event_type == "custom":
+                heard.set()
+        return kinds
+
+    kinds = asyncio.run(read(), debug=True)
+    assert kinds == ["node_start", "custom", "token", "custom", "state_update", "completed"]
+
+
+async def test_what_a_node_left_behind_can_tell_nothing_more(checkpointer: Checkpointer) -> None:
+    """Its row is written: a task that outlives it would be told live and kept nowhere, so it is refused."""
+    refused: list[str] = []
+    tasks: list[asyncio.Task[None]] = []
+    over = asyncio.Event()
+
+    async def late(ctx: Context) -> None:
+        await over.wait()
+        with pytest.raises(RuntimeError, match="node 'a' is over"):
+            ctx.emit({"late": 1})
+        with pytest.raises(RuntimeError, match="node 'a' is over"):
+            ctx.token("late")
+        with pytest.raises(RuntimeError, match="node 'a' is over"):
+            await ctx.once("late", lambda: refused.append("ran"))
+        refused.append("refused")
+
+    async def leave(state: Any, ctx: Context) -> None:
+        tasks.append(asyncio.create_task(late(ctx)))
+
+    async def wait(state: Any) -> None:
+        over.set()
+        await tasks[0]
+
+    graph = StateGraph(checkpointer).add_node("a", leave).add_node("b", wait).set_entry_point("a").add_edge("a", "b")
+    live = await told(graph.stream({}, "r"))
+    assert live == await told(graph.events("r"))
+    assert refused == ["refused"]
 
 
 @pytest.mark.parametrize("payload", [5, "text", None, [1], {"a": {1}}, {1: 2}])

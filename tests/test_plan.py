@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import pytest
 
+import stategraph
 from checkpointers import MemoryCheckpointer
-from stategraph import Checkpointer, GraphError, Retry, RouteError, StateGraph
+from stategraph import END, Checkpointer, GraphError, Plan, Retry, RouteError, StateGraph
 from stategraph.plan import Edge
 
 if TYPE_CHECKING:
@@ -394,3 +395,45 @@ def test_name_and_version_are_part_of_the_fingerprint() -> None:
         return StateGraph(**more).add_node("a", nothing).set_entry_point("a").plan().fingerprint
 
     assert len({make(), make(name="refunds"), make(version="2")}) == 3
+
+
+def _routed(router: Any) -> Plan:
+    graph = StateGraph(name="p").add_node("a", lambda state: None).add_node("b", lambda state: None)
+    return graph.set_entry_point("a").add_conditional_edge("a", router).plan()
+
+
+def test_a_router_that_answers_the_constant_END_may_end_the_run() -> None:
+    """The names of the door are answers like the strings that they stand for, imported or as attributes."""
+    assert _routed(lambda state: "b" if state["go"] else END).answers("a") == {"b": "b", "END": "END"}
+    assert _routed(lambda state: "b" if state["go"] else stategraph.END).answers("a") == {"b": "b", "END": "END"}
+
+
+def test_a_key_or_a_comparison_is_no_answer() -> None:
+    """What a router looks up, or compares with, is not where it goes."""
+    graph = StateGraph(name="p").add_node("a", lambda state: None).add_node("b", lambda state: None)
+    graph.set_entry_point("a").add_conditional_edge("a", lambda state: {True: "END", False: "END"}[state["b"] == "a"])
+    with pytest.raises(GraphError, match="'b' can never be reached"):
+        graph.plan()
+
+
+def test_the_router_with_the_typo_is_named() -> None:
+    """A node that nobody reaches because a router misspells it: the message says which router, and what it says."""
+    with pytest.raises(GraphError, match="the router after 'a' says 'bb': did you mean 'b'"):
+        _routed(lambda state: "bb" if state["x"] else "END")
+
+
+def test_a_return_type_that_means_nothing_is_a_fault_where_nothing_else_tells_the_answers() -> None:
+    """A name that cannot be resolved is not dropped: the router would lead anywhere."""
+
+    def router(state: Any) -> Nowhere:  # type: ignore[name-defined]  # noqa: F821
+        return state["x"]
+
+    with pytest.raises(GraphError, match="returns Nowhere, which means nothing"):
+        _routed(router)
+
+
+def test_a_node_that_takes_no_state_is_a_fault() -> None:
+    """A signature that cannot be called is found before anything runs."""
+    graph = StateGraph(name="p").add_node("a", lambda: None).set_entry_point("a")
+    with pytest.raises(GraphError, match="'a' cannot be called with a state"):
+        graph.plan()

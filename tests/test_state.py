@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 import operator
 from collections import OrderedDict, defaultdict
 from collections.abc import Callable
@@ -589,3 +590,19 @@ def test_a_default_that_cannot_be_stored_is_refused_at_the_start() -> None:
     with pytest.raises(StateError) as caught:
         Schema(Bad).start({})
     assert caught.value.path == "$.n"
+
+
+class Bill(pydantic.BaseModel):
+    amount: Decimal
+    share: float = 0.0
+    more: dict[str, Any] = pydantic.Field(default_factory=dict)
+
+
+def test_json_values_become_python_ones_and_no_digit_is_lost() -> None:
+    """What a request brings is parsed by the declared types; fractions may come as Decimal."""
+    values = json.loads('{"amount": 12345678901234567.89, "share": 0.5, "more": {"x": 1.25}}', parse_float=Decimal)
+    parsed = StateGraph(state=Bill).parse(values)
+    assert parsed == {"amount": Decimal("12345678901234567.89"), "share": 0.5, "more": {"x": 1.25}}
+    assert type(parsed["share"]) is float
+    assert type(parsed["more"]["x"]) is float
+    assert StateGraph(state=Bill).parse({"amount": "1500"}) == {"amount": Decimal(1500)}

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Callable
+from decimal import Decimal
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -13,11 +15,11 @@ from stategraph.cli.text import within
 __all__ = ["given_json", "given_mapping"]
 
 
-def given_json(option: str, text: str) -> Any:
+def given_json(option: str, text: str, parse_float: Callable[[str], Any] = float) -> Any:
     """The value; `Refused` names the option, the place and the fault."""
     written = _read(option, text[1:]) if text.startswith("@") else text
     try:
-        return json.loads(written, parse_constant=_refuse_constant)
+        return json.loads(written, parse_constant=_refuse_constant, parse_float=parse_float)
     except json.JSONDecodeError as error:
         found = f"{error.msg} at line {error.lineno}, column {error.colno}"
     except (ValueError, RecursionError) as error:  # numbers of thousands of digits, thousands of brackets, NaN
@@ -26,13 +28,13 @@ def given_json(option: str, text: str) -> Any:
 
 
 def given_mapping(option: str, text: str | None) -> dict[str, Any]:
-    """The JSON object; an empty one if the option was left out."""
+    """The JSON object, its fractions as `Decimal` so that no digit is lost; an empty one if the option was left out."""
     if text is None:
         return {}
-    value = given_json(option, text)
+    value = given_json(option, text, Decimal)
     if not isinstance(value, dict):
         raise Refused(
-            f"{option} must be a JSON object of state keys, like '{{\"key\": 1}}', not {within(json.dumps(value), 60)}"
+            f"{option} must be a JSON object of state keys, like '{{\"key\": 1}}', not {within(json.dumps(value, default=str), 60)}"
         )
     return value
 

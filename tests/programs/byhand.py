@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import sqlite3
 from typing import Any
 
 from checkpointers.memory import MemoryCheckpointer
 from checkpointers.sqlite import SqliteCheckpointer
 from stategraph import Checkpointer
-from stategraph.checkpoint import Effect, Entry, Kind, Lease, Opening, Policy, Status, Verdict, Written, dump_openings
+from stategraph.checkpoint import Effect, Entry, Lease, Opening, Policy, Status, Verdict, Written, dump_openings
 
 #: An approval that whoever likes may decide; a rejection ends the run.
 GATE = Opening("approval", "", 1, "pay", digest="shown", final=True)
@@ -117,11 +116,6 @@ async def claimed(store: Checkpointer, run_id: str = "r", owner: str = "v", leas
     return lease
 
 
-async def kinds(store: Checkpointer, run_id: str = "r") -> list[Kind]:
-    """The kinds of the run's rows, in order."""
-    return [row.kind for row in await store.history(run_id)]
-
-
 async def states(store: Checkpointer, run_id: str = "r") -> list[str]:
     """The states of the run's boundaries, oldest first."""
     return [boundary.state for boundary in await store.boundaries(run_id)]
@@ -149,13 +143,3 @@ async def everything(store: Checkpointer) -> list[object]:
         for call in (store.history(head.run_id), store.load(head.run_id), store.boundaries(head.run_id))
     ]
     return [heads, await asyncio.gather(*parts), sorted(runs_due), sorted(boundaries_due), await effects(store)]
-
-
-def tables(path: object) -> list[list[tuple[Any, ...]]]:
-    """Every row of every table of a SQLite file, read past the library."""
-    connection = sqlite3.connect(str(path))
-    try:
-        names = ["runs", "checkpoints", "snapshots", "boundaries", "effects"]
-        return [connection.execute(f"SELECT * FROM {name} ORDER BY 1, 2").fetchall() for name in names]
-    finally:
-        connection.close()

@@ -78,8 +78,8 @@ async def live(path: Path, policy: Policy, generation: int, moments: Moments, li
     async with SqliteCheckpointer(path, clock=Ahead(generation)) as inner:
         store = interposed(inner, around)
         await finish(build(store, ledger, policy, moment), ledger, moment)
-        moments.fatal = None
-        return {**await report(build(inner, ledger)), "moments": moments.count}
+        moments.fatal, many = None, moments.count
+        return {**await report(build(inner, ledger)), "moments": many}
 
 
 async def _nothing(verb: str, phase: str) -> None: ...

@@ -254,15 +254,15 @@ class Walk:
             self.dice.randrange(-1, head.seq + 3),
             self.dice.choice((None, self.dice.randrange(-1, head.seq + 3))),
         )
-        limit, name = self.dice.choice((None, 1, 3)), self.dice.choice((None, *RUNS, "nobody"))
+        limit, name = self.dice.choice((None, 0, 1, 3)), self.dice.choice((None, *RUNS, "nobody"))
         status: Any = self.dice.choice((None, "running", "pending", "open", "approved", "withdrawn"))
         act = f"act {self.dice.randrange(self.acts + 1)}"
         return lambda store: asyncio.gather(
             store.load(head.run_id, after=after, until=until),
             store.history(head.run_id, after=after, limit=limit),
             store.find_act(head.run_id, act),
-            store.runs(status=status, graph=name, limit=limit or 9, before=name),
-            store.boundaries(head.run_id, state=status, limit=limit or 9),
+            store.runs(status=status, graph=name, limit=9 if limit is None else limit, before=name),
+            store.boundaries(head.run_id, state=status, limit=9 if limit is None else limit),
         )
 
     async def delete(self, head: Head) -> Call:
