@@ -209,7 +209,7 @@ class MemoryCheckpointer(Checkpointer):
     def from_url(cls, rest: str) -> Self:
         """The store that `memory:` names; nothing may follow the colon."""
         if rest:
-            raise ValueError(f"memory:{rest} names no store: a memory store has no place; write memory:")
+            raise ValueError("a memory store has no place and no name: write memory: and nothing after it")
         return cls()
 
     async def close(self) -> None:

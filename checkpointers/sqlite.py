@@ -9,6 +9,7 @@ import asyncio
 import json
 import os
 import sqlite3
+import stat
 import threading
 import time
 import weakref
@@ -104,7 +105,8 @@ class SqliteCheckpointer:
         """The store of `sqlite:<path>`: the path as it stands, `sqlite::memory:` for none."""
         if rest.startswith("//"):
             raise ValueError(
-                f"'sqlite:{rest}': write sqlite:runs.db for a relative path, sqlite:/folder/runs.db for an absolute one"
+                "'sqlite://...' is no URL of a SQLite file: write sqlite:runs.db for a relative path, "
+                "sqlite:/folder/runs.db for an absolute one"
             )
         if not rest:
             raise ValueError("'sqlite:' names no file: write sqlite:runs.db")
@@ -232,7 +234,8 @@ class SqliteCheckpointer:
             "run": run_id, "boundary": boundary, "digest": digest, "decision": decision, "actor": actor, "act": act,
             "body": body, "roles": json.dumps(list(roles)),
         }  # fmt: skip
-        return await self._call(_Database.act, verbs.DECIDE, "decision", verbs.AFTER_DECISION, given)
+        follows = verbs.AFTER_DECISION if decision == "rejected" else verbs.AFTER_RELEASE
+        return await self._call(_Database.act, verbs.DECIDE, "decision", follows, given)
 
     async def expire(self, run_id: str, boundary: str, *, body: bytes = b"{}") -> Written | None:
         """The clock's decision."""
@@ -304,7 +307,12 @@ class SqliteCheckpointer:
         self, run_id: str | None = None, *, state: str | None = None, limit: int = 1000
     ) -> list[Boundary]:
         """Boundaries, oldest first."""
-        rows = await self._call(_Database.all, verbs.BOUNDARIES, {"run": run_id, "state": state, "many": limit})
+        open_only = state == "open"
+        if run_id is None:
+            statement = verbs.OPEN_BOUNDARIES if open_only else verbs.BOUNDARIES
+        else:
+            statement = verbs.OPEN_BOUNDARIES_OF_RUN if open_only else verbs.BOUNDARIES_OF_RUN
+        rows = await self._call(_Database.all, statement, {"run": run_id, "state": state, "many": limit})
         return [_boundary(row) for row in rows]
 
     async def due(self, *, limit: int = 100) -> tuple[list[str], list[str]]:
@@ -406,23 +414,16 @@ class SqliteCheckpointer:
         return connection, call.answer
 
     def _file(self) -> str:
-        """The path, its file made readable for its owner alone.
-
-        A file that is there is never opened here: closing it would take all of SQLite's locks on it from this process.
-        """
+        """The path, its file made readable for its owner alone."""
         if self.durable:
             try:
-                with _making:
-                    os.close(os.open(os.path.realpath(self.path), os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
-            except FileExistsError:
-                if os.path.isdir(self.path):
-                    raise StoreUnavailable(f"{self.path}: it is a folder; check the path") from None
-                if not os.access(self.path, os.R_OK | os.W_OK):
-                    raise StoreReadOnly(
-                        f"{self.path}: it cannot be written; let this user write the file and its folder"
-                    ) from None
-            except OSError as error:
+                descriptor = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_NONBLOCK, 0o600)
+            except (OSError, ValueError) as error:
                 raise self._translated(error) from None
+            regular = stat.S_ISREG(os.fstat(descriptor).st_mode)
+            os.close(descriptor)
+            if not regular:
+                raise StoreUnavailable(f"{self.path} is no regular file; name one")
         return self.path
 
     def _translated(self, error: BaseException) -> BaseException:
@@ -433,8 +434,14 @@ class SqliteCheckpointer:
             return StoreUnavailable(f"{self.path}: {error.strerror}; check the path")
         if isinstance(error, StoreForeign):
             return StoreForeign(f"{self.path}: {error}")
+        if type(error) is ValueError:
+            return StoreUnavailable(f"{self.path!r}: {error}; check the path")
         if isinstance(error, UnicodeEncodeError):
             return CheckpointerError(f"{self.path}: {error.object!r} is no text that can be stored ({error.reason})")
+        if isinstance(error, UnicodeDecodeError):
+            return StoreUnavailable(
+                f"{self.path}: it holds text that is none ({error.reason}); restore it from a backup"
+            )
         if not isinstance(error, sqlite3.Error):
             return error
         name = getattr(error, "sqlite_errorname", "") or ""
@@ -633,15 +640,17 @@ class _Database(sqlite3.Connection):
             with self.transaction():
                 for call in calls:
                     call.answer = self._append(*call.arguments)
-        except sqlite3.IntegrityError:
+        except (
+            sqlite3.OperationalError
+        ) as error:  # locked, full: every caller raises it, as nothing of the group is stored
+            for call in calls:
+                call.answer, call.error = None, error
+        except Exception:  # noqa: BLE001  # one of them is broken, whatever breaks it
             for call in calls:
                 try:
                     call.answer = self.append(*call.arguments)
                 except Exception as error:  # noqa: BLE001  # its own caller raises it, the others are spared
                     call.answer, call.error = None, error
-        except Exception as error:  # noqa: BLE001  # locked, full: every caller raises it, as nothing of the group is stored
-            for call in calls:
-                call.answer, call.error = None, error
 
     def _append(self, lease: Lease, seen: int, entries: Sequence[Entry], snapshot: bytes | None) -> Written | None:
         """Inside a transaction: the first row by the verb's predicate, the others after it, the head with each."""

@@ -221,6 +221,9 @@ AFTER_DECISION = (
     """,
 )
 
+#: An approval or a retry ends nothing: no other boundary is looked at.
+AFTER_RELEASE = AFTER_DECISION[:3]
+
 AFTER_CANCEL = (
     "UPDATE runs SET ending = 'cancelled' WHERE run = :rid AND ending IS NULL",
     "UPDATE boundaries SET state = 'withdrawn', decided_seq = :seq WHERE run = :rid AND state = 'open'",
@@ -269,7 +272,7 @@ INSERT INTO snapshots (run, seq, body, digest) VALUES (?1, ?2, ?3, ?4)
 ON CONFLICT (run) DO UPDATE SET seq = excluded.seq, body = excluded.body, digest = excluded.digest
 """
 
-BOUNDARIES = """
+_BOUNDARY = """
 SELECT r.run_id, b.boundary, b.opened, b.kind, b.path, b.step, b.node, b.shown_digest, b.final, b.needed, b.approvals,
        b.approvers, b.four_eyes, b.state, b.effect, b.name, b.key, b.expires_at, o.at_ms, d.decision, d.kind, d.actor, d.at_ms,
        d.act, d.body
@@ -277,13 +280,24 @@ FROM boundaries b
 JOIN runs r ON r.run = b.run
 JOIN checkpoints o ON o.run = b.run AND o.seq = b.opened
 LEFT JOIN checkpoints d ON d.run = b.run AND d.seq = b.decided_seq
-WHERE (:run IS NULL OR r.run_id = :run) AND (:state IS NULL OR b.state = :state)
-ORDER BY CASE WHEN :run IS NULL THEN o.at_ms END, b.run, b.opened, b.nth LIMIT :many
 """
+_OLDEST_FIRST = " ORDER BY o.at_ms, b.run, b.opened, b.nth LIMIT :many"
+_IN_ORDER = " ORDER BY b.opened, b.nth LIMIT :many"  # the clock may have been set back within a run
+# Four statements instead of one with (:run IS NULL OR ...), which no index serves.
+BOUNDARIES = _BOUNDARY + "WHERE (:state IS NULL OR b.state = :state)" + _OLDEST_FIRST
+OPEN_BOUNDARIES = _BOUNDARY + "WHERE b.state = 'open'" + _OLDEST_FIRST
+BOUNDARIES_OF_RUN = _BOUNDARY + "WHERE r.run_id = :run AND (:state IS NULL OR b.state = :state)" + _IN_ORDER
+OPEN_BOUNDARIES_OF_RUN = (
+    _BOUNDARY + "WHERE b.run = (SELECT run FROM runs WHERE run_id = :run) AND b.state = 'open'" + _IN_ORDER
+)
 
 DUE_RUNS = """
-SELECT run_id FROM runs WHERE status = 'ready' OR (status = 'running' AND lease_until <= :now)
-ORDER BY status, lease_until LIMIT :many
+SELECT run_id FROM (
+  SELECT run_id, status, lease_until FROM runs WHERE status IN ('ready','running') AND status = 'ready'
+  UNION ALL
+  SELECT run_id, status, lease_until FROM runs
+  WHERE status IN ('ready','running') AND status = 'running' AND lease_until <= :now
+) due ORDER BY status, lease_until LIMIT :many
 """
 DUE_BOUNDARIES = """
 SELECT r.run_id || ':' || b.boundary FROM boundaries b JOIN runs r ON r.run = b.run

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import getpass
 import uuid
+from collections.abc import Mapping
 from typing import Any, get_args
 
 from stategraph.checkpoint import Boundary, Checkpointer, Decision, Verdict
 from stategraph.encoding import encode
-from stategraph.errors import DecisionRefused, UnknownRun, did_you_mean, moment
+from stategraph.errors import DecisionRefused, UnknownRun, did_you_mean, moment, shortened
 from stategraph.patch import Patch, dump
 
-__all__ = ["check_verdict", "decide", "operating_user"]
+__all__ = ["IRREVERSIBLE", "NO_ANSWER", "check_texts", "check_verdict", "decide", "operating_user"]
 
 _ALL = 1 << 31
+#: The name of a boundary about an irreversible node: its answer is the node's delta.
+IRREVERSIBLE = "irreversible"
 
 
 def operating_user() -> str:
@@ -27,10 +30,31 @@ def operating_user() -> str:
 def check_verdict(run_id: str, decision: object) -> Verdict:
     """The decision's word, or `DecisionRefused`."""
     for verdict in get_args(Verdict):
-        if decision == verdict:
+        if type(decision) is str and decision == verdict:  # nothing else: an object may claim to equal anything
             return verdict  # type: ignore[no-any-return]
     hint = did_you_mean(decision, get_args(Verdict)) if isinstance(decision, str) else ""
     raise DecisionRefused(run_id, None, f"decision must be 'approved' or 'rejected', not {decision!r}{hint}")
+
+
+class _NoAnswer:
+    """That no answer was given, which is not the answer None."""
+
+    def __repr__(self) -> str:
+        return "NO_ANSWER"
+
+
+NO_ANSWER: Any = _NoAnswer()
+
+
+def check_texts(run_id: str, **texts: object) -> None:
+    """Raise `DecisionRefused` for who, why or which id that is no text a store can keep."""
+    for name, text in texts.items():
+        if text is None:
+            continue
+        if type(text) is not str:
+            raise DecisionRefused(run_id, None, f"{name}={shortened(text, 60)} is a {type(text).__name__}; give a str")
+        if not text.isascii() and any("\ud800" <= character <= "\udfff" for character in text):
+            raise DecisionRefused(run_id, None, f"{name}={shortened(text, 60)} has a surrogate, which is no character")
 
 
 async def decide(
@@ -42,7 +66,7 @@ async def decide(
     by: str | None = None,
     note: str | None = None,
     edit: Patch | None = None,
-    answer: Any = None,
+    answer: Any = NO_ANSWER,
     decision_id: str | None = None,
     digest: str | None = None,
     roles: tuple[str, ...] = (),
@@ -54,7 +78,9 @@ async def decide(
     an effect in doubt. Raises `UnknownRun` and `DecisionRefused`, which says who decided what and when.
     """
     verdict = check_verdict(run_id, decision)
-    actor, act = by or operating_user(), decision_id or uuid.uuid4().hex
+    check_texts(run_id, boundary=boundary, by=by, note=note, decision_id=decision_id, digest=digest)
+    actor = operating_user() if by is None else by
+    act = uuid.uuid4().hex if decision_id is None else decision_id
     first = await _first_answer(checkpointer, run_id, act, boundary, verdict)
     if first is not None:
         return first
@@ -66,20 +92,24 @@ async def decide(
         )
     if edit and verdict != "approved":
         raise DecisionRefused(run_id, shown.id, "only an approval can change the state; leave edit= out")
-    if answer is not None and shown.kind == "approval":
+    if answer is not NO_ANSWER and shown.kind == "approval":
         raise DecisionRefused(run_id, shown.id, "an approval takes no answer; change the state with edit=")
+    if shown.kind == "in_doubt" and verdict == "approved":
+        _check_answer(shown, answer)
     body: dict[str, Any] = {"node": shown.node, "kind": shown.kind}
     if note is not None:
         body["note"] = note
     if edit:
         body["edit"] = dump(edit)
-    if answer is not None or shown.kind == "in_doubt":
+    if answer is not NO_ANSWER:
         body["result"] = answer
+    if roles:
+        body["roles"] = list(roles)  # the fold checks again who may decide
     short = shown.id.rpartition(":")[2]
     written = await checkpointer.decide(
         run_id,
         short,
-        digest=digest or shown.digest,
+        digest=shown.digest if digest is None else digest,
         decision=verdict,
         actor=actor,
         act=act,
@@ -92,7 +122,7 @@ async def decide(
         )  # a repeated click, at the same moment
         if first is not None:
             return first
-        raise await _refusal(checkpointer, run_id, shown, actor, act, digest or shown.digest, roles)
+        raise await _refusal(checkpointer, run_id, shown, actor, act, shown.digest if digest is None else digest, roles)
     return Decision(verdict, actor, written.at_ms, act, note)
 
 
@@ -104,7 +134,7 @@ async def _first_answer(
     if row is None:
         return None
     recorded = Decision(row.decision or row.kind, row.actor or "", row.at_ms, act, row.content.get("note"))
-    about = boundary is None or boundary.rpartition(":")[2] == row.boundary
+    about = boundary in (None, row.boundary, f"{run_id}:{row.boundary}")
     if row.kind == "decision" and row.decision == verdict and about:
         return recorded
     raise DecisionRefused(
@@ -119,10 +149,13 @@ async def _boundary(checkpointer: Checkpointer, run_id: str, boundary: str | Non
     if boundary is None and len(waiting) == 1:
         return waiting[0]
     wanted = boundary if boundary is None or ":" in boundary else f"{run_id}:{boundary}"
-    known = [*waiting, *await checkpointer.boundaries(run_id, limit=_ALL)]
-    found = next((b for b in known if b.id == wanted), None)
-    if found is not None:
-        return found
+    for candidate in waiting:
+        if candidate.id == wanted:
+            return candidate
+    known = await checkpointer.boundaries(run_id, limit=_ALL)  # only to say what has become of it
+    for candidate in known:
+        if candidate.id == wanted:
+            return candidate
     head = await checkpointer.head(run_id)
     if head is None:
         raise UnknownRun(run_id)
@@ -135,6 +168,23 @@ async def _boundary(checkpointer: Checkpointer, run_id: str, boundary: str | Non
     if closed:
         refuse_closed(closed[-1])
     raise DecisionRefused(run_id, None, f"no boundary is open; the run is {head.status}")
+
+
+def _check_answer(shown: Boundary, answer: Any) -> None:
+    """An effect in doubt that did happen had a result: without it the run would go on with nothing."""
+    if answer is NO_ANSWER:
+        raise DecisionRefused(
+            shown.run_id,
+            shown.id,
+            "the effect is in doubt: approve it with answer=<what it gave> if it happened (None if that is nothing), "
+            "decide 'retry' to do it again, or reject it",
+        )
+    if shown.name == IRREVERSIBLE and not isinstance(answer, Mapping):
+        raise DecisionRefused(
+            shown.run_id,
+            shown.id,
+            f"answer={shortened(answer, 60)}: {shown.node!r} gives a mapping of the keys it changes",
+        )
 
 
 def refuse_closed(boundary: Boundary) -> None:

@@ -100,7 +100,7 @@ class Driver:
             run = fold_log(log)
             self.must_fit(run)
             engine = Engine(self.plan, store, run, lease, self._lease_ms, buffer.put, _weight(log))
-            if run.version != self.plan.version:
+            while run.version != self.plan.version and run.status == "running":  # again, if somebody wrote meanwhile
                 await engine.migrate(self.plan.version, self._migrated(run))
         except BaseException:
             await store.release(lease)
@@ -133,6 +133,11 @@ class Driver:
         """Raise `GraphChangedError` where the run stands on something that this graph does not have."""
         plan = self.plan
         reasons = [] if run.graph == plan.name else [f"it is a run of graph {run.graph!r}, and this is {plan.name!r}"]
+        if run.version != plan.version and run.version not in self._migrations:
+            reasons.append(
+                f"it is of version {run.version!r}, this graph of {plan.version!r}, with no migration from that; "
+                f"@graph.migrate({run.version!r}), which may change nothing, or run it with its own graph"
+            )
         reasons += [
             f"it stands at {name!r} ({position.phase}), which this graph does not have"
             f"{did_you_mean(name, plan.nodes)}; its nodes are {', '.join(map(repr, plan.nodes))}"

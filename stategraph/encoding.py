@@ -14,6 +14,7 @@ __all__ = ["MAX_BYTES", "MAX_DEPTH", "check_json", "decode", "digest_of", "encod
 
 MAX_DEPTH = 100
 MAX_BYTES = 64 * 2**20
+MAX_CONTAINERS = 1_000_000
 
 _PLAIN = frozenset({str, int, bool, type(None)})
 # ASCII escapes: NUL and lone surrogates survive every store. No NaN: pydantic's own writer would turn it into null.
@@ -49,12 +50,20 @@ def digest_of(value: Any) -> str:
 
 def check_json(value: Any, path: str) -> None:
     """Raise `StateError` with the path of the first thing that JSON cannot give back equal in value and type."""
-    if not _fits(value, MAX_DEPTH):
+    try:
+        fits = _fits(value, MAX_DEPTH, [MAX_CONTAINERS])
+    except _TooMany:  # a few lists that hold each other twice are 2**n lists as JSON
+        raise StateError(f"more than {MAX_CONTAINERS:,} lists and dicts in one value", path) from None
+    if not fits:
         where, reason = next(_misfits(value, path, MAX_DEPTH))
         raise StateError(reason, where)
 
 
-def _fits(value: Any, depth: int) -> bool:
+class _TooMany(Exception):
+    pass
+
+
+def _fits(value: Any, depth: int, left: list[int]) -> bool:
     kind = type(value)
     if kind in _PLAIN:
         return True
@@ -62,11 +71,14 @@ def _fits(value: Any, depth: int) -> bool:
         return isfinite(value)
     if depth == 0:
         return False
+    left[0] -= 1
+    if left[0] < 0:
+        raise _TooMany
     if kind is list:
-        return _PLAIN.issuperset(map(type, value)) or all(_fits(item, depth - 1) for item in value)
+        return _PLAIN.issuperset(map(type, value)) or all(_fits(item, depth - 1, left) for item in value)
     if kind is dict:
         return all(type(key) is str for key in value) and (
-            _PLAIN.issuperset(map(type, value.values())) or all(_fits(item, depth - 1) for item in value.values())
+            _PLAIN.issuperset(map(type, value.values())) or all(_fits(item, depth - 1, left) for item in value.values())
         )
     return False
 

@@ -13,6 +13,8 @@ from typing import Any, Literal
 
 from stategraph import patch as patches
 from stategraph.checkpoint import Checkpoint, Checkpointer, Entry, Lease, Opening, Status, dump_openings
+from stategraph.context import effect_key
+from stategraph.deciding import IRREVERSIBLE
 from stategraph.encoding import digest_of, encode
 from stategraph.errors import LeaseLost, PoisonedRun, StateError, StepBudgetExhausted
 from stategraph.events import ACTS, Event
@@ -82,13 +84,20 @@ class Engine:
             with renewed(self.checkpointer, self.lease, self._lease_ms, self._hear):
                 await self._loop()
         except asyncio.CancelledError:
+            lost = (
+                self._lost if self._lost and self._task.uncancel() == self._cancels else None
+            )  # the heart's doing alone
+            if lost and await self._rests():
+                return
             await self._release()
-            if self._lost is not None and self._task.uncancel() == self._cancels:  # nobody's doing but the heart's
-                raise self._lost from None
+            if lost:
+                raise lost from None
             raise
         except BaseException:
             await self._release()
             raise
+        finally:
+            self._task = None  # what the heart hears from now on is nobody's business
 
     async def _loop(self) -> None:
         run = self.run
@@ -263,7 +272,9 @@ class Engine:
         """Ask a person about an effect that may have happened; the execution that held its intent loses it for good."""
         visit = execution.context
         shown = digest_of([visit.run_id, visit.path, visit.step, visit.node, "in_doubt", key, visit.attempt])
-        opening = Opening("in_doubt", visit.path, visit.step, visit.node, shown, effect=key)
+        whole = key == effect_key(visit.run_id, visit.path, visit.step, visit.node, IRREVERSIBLE)
+        name = IRREVERSIBLE if whole else None  # its answer is the node's delta
+        opening = Opening("in_doubt", visit.path, visit.step, visit.node, shown, effect=key, name=name)
         body = encode({"node": visit.node, **_emitted(execution)})
         await self._append(
             Entry("asked", visit.path, visit.step, visit.attempt, "pending", body, dump_openings([opening]), key)
@@ -347,12 +358,13 @@ class Engine:
 
     def _hear(self, lease: Lease | None) -> None:
         """The heart's answer: the lease, with `ending` set if the run is to end, or None if it is lost."""
+        if self._task is None:
+            return
         if lease is None:
             self._lost = LeaseLost(self.run.run_id)
             if self._execution is not None:
                 self._execution.halted = self._lost
-            if self._task is not None:
-                self._task.cancel()
+            self._task.cancel()
         elif lease.ending or lease.seq > self.run.seq:
             self._news.set()
 
@@ -364,6 +376,14 @@ class Engine:
             raise asyncio.CancelledError
         if not execution.quiet:
             raise execution.halted
+
+    async def _rests(self) -> bool:
+        """Whether the lease is not another's but given back: the heart beat just when the run came to rest."""
+        head = await self.checkpointer.head(self.run.run_id)
+        if head is None or head.epoch != self.lease.epoch or head.status == "running":
+            return False
+        await self.read()
+        return True
 
     async def _release(self) -> None:
         """Put the run back to `ready`. Best effort: what cannot be released is free once its lease is over."""

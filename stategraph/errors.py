@@ -69,6 +69,11 @@ def did_you_mean(name: object, known: Iterable[str]) -> str:
     return f"; did you mean {close[0]!r}?" if close else ""
 
 
+def redacted(url: str) -> str:
+    """A store's URL, or what was given for one, without what may be a password."""
+    return url if "@" not in url else f"...@{url.rpartition('@')[2]}"
+
+
 def moment(at_ms: int) -> str:
     """A time (ms since the Unix epoch) as people read it, in UTC."""
     try:

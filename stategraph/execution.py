@@ -12,6 +12,7 @@ from typing import Any, NoReturn, Protocol, TypeVar
 
 from stategraph.checkpoint import Checkpointer, Lease, Policy
 from stategraph.context import Context, effect_key, running_context
+from stategraph.deciding import IRREVERSIBLE
 from stategraph.encoding import check_json, decode, encode
 from stategraph.errors import CheckpointerError, DeltaError, LeaseLost, StateError, shortened
 from stategraph.events import Custom, Event, NodeStart, Token
@@ -85,7 +86,7 @@ class Execution:
         if not self.node.irreversible:
             return self._stored(await self._call())
         context = self.context
-        key = effect_key(context.run_id, context.path, context.step, context.node, "irreversible")
+        key = effect_key(context.run_id, context.path, context.step, context.node, IRREVERSIBLE)
         outcome = await self._effect(key, self._call_for_good, "ask")
         return {**(outcome["result"] or {}), **dict.fromkeys(outcome.get("delete", ()), DELETE)}
 
@@ -203,9 +204,10 @@ class Execution:
 
     async def _halt(self, reason: BaseException) -> NoReturn:
         """Stop the node from inside it. A cancellation, so that `except Exception` does not swallow it."""
-        self.halted = reason
-        assert self._task is not None
-        self._task.cancel()
+        if self.halted is None:  # once: two effects in doubt are one reason to stop
+            self.halted = reason
+            assert self._task is not None
+            self._task.cancel()
         await asyncio.get_running_loop().create_future()
         raise AssertionError("a halted node went on")
 

@@ -10,12 +10,11 @@ from typing import Any, Self, TypeVar, overload
 
 from stategraph import render
 from stategraph.checkpoint import Boundary, Checkpoint, Checkpointer, Decision, check_run_id
-from stategraph.context import effect_key
-from stategraph.deciding import check_verdict, decide, operating_user
+from stategraph.deciding import IRREVERSIBLE, NO_ANSWER, check_texts, check_verdict, decide, operating_user
 from stategraph.driver import Driver, Migration, load_log
 from stategraph.driver import new_run_id as fresh_run_id
 from stategraph.encoding import check_json, encode
-from stategraph.errors import DeltaError, GraphError, UnknownRun, did_you_mean
+from stategraph.errors import GraphError, UnknownRun, did_you_mean, redacted
 from stategraph.events import Cursor, Event
 from stategraph.forking import fork
 from stategraph.gate import Gate
@@ -53,12 +52,14 @@ class StateGraph:
     ) -> None:
         if not isinstance(max_steps, int) or max_steps < 1:
             raise GraphError([f"max_steps={max_steps!r}: a graph needs a budget of at least one step"])
-        if lease <= 0:
+        if not 0.001 <= lease <= 1e9:
             raise GraphError([f"lease={lease!r}: a driver needs some time (seconds) to be thought alive"])
         if isinstance(checkpointer, str):
             url = checkpointer if ":" in checkpointer else f"sqlite:{checkpointer}"
             raise GraphError(
-                [f"checkpointer={checkpointer!r} is a string; StateGraph(open_checkpointer({url!r})), from stategraph"]
+                [
+                    f"checkpointer={redacted(checkpointer)!r} is a string; StateGraph(open_checkpointer({redacted(url)!r}))"
+                ]
             )
         self.name = name or "graph"
         self.version = version
@@ -247,7 +248,7 @@ class StateGraph:
         by: str | None = None,
         note: str | None = None,
         edit: Mapping[str, Any] | None = None,
-        answer: Any = None,
+        answer: Any = NO_ANSWER,
         decision_id: str | None = None,
         digest: str | None = None,
     ) -> AsyncGenerator[Event, None]:
@@ -304,13 +305,14 @@ class StateGraph:
     ) -> AsyncGenerator[Event, None]:
         """Release a failed run's failed position, with changed state or a larger budget, and tell what follows."""
         driver = self._driver()
+        check_texts(run_id, by=by, note=note)
         run = await driver.fitting(run_id)
         body = {**dump(self._patch(patch)), **_noted(note)}
         if max_steps is not None:
             if max_steps <= run.max_steps:
                 raise ValueError(f"max_steps={max_steps}: the run has {run.max_steps} already; give it more")
             body["max_steps"] = max_steps
-        actor, act = by or operating_user(), uuid.uuid4().hex
+        actor, act = operating_user() if by is None else by, uuid.uuid4().hex
         if await self.checkpointer.retry(run_id, actor=actor, act=act, body=encode(body)) is None:
             raise await driver.refusal(run_id)
         async with closing(driver.go_on(run_id)) as events:
@@ -340,7 +342,7 @@ class StateGraph:
         by: str | None = None,
         note: str | None = None,
         edit: Mapping[str, Any] | None = None,
-        answer: Any = None,
+        answer: Any = NO_ANSWER,
         decision_id: str | None = None,
         digest: str | None = None,
     ) -> Decision:
@@ -357,7 +359,8 @@ class StateGraph:
     async def cancel(self, run_id: str, *, by: str | None = None, note: str | None = None) -> bool:
         """End a run, or ask its driver to. False: it had ended already, or was asked before."""
         check_run_id(run_id)
-        actor, act, body = by or operating_user(), uuid.uuid4().hex, encode(_noted(note))
+        check_texts(run_id, by=by, note=note)
+        actor, act, body = operating_user() if by is None else by, uuid.uuid4().hex, encode(_noted(note))
         if await self.checkpointer.cancel(run_id, actor=actor, act=act, body=body) is not None:
             return True
         if await self.checkpointer.head(run_id) is None:
@@ -375,6 +378,7 @@ class StateGraph:
     ) -> Run:
         """A new run from checkpoint `at` of another (its last by default); `resume` drives it. No approval is inherited."""
         driver = self._driver()
+        check_texts(run_id, by=by)
         source = await self._run_at(run_id, at)
         driver.must_fit(source)
         source.state = driver.brought_up(source)
@@ -477,11 +481,12 @@ class StateGraph:
             opening = waiting.opening
             if opening.kind != "in_doubt" or boundary not in (None, waiting.id, waiting.id.rpartition(":")[2]):
                 continue
-            if opening.effect == effect_key(run.run_id, opening.path, opening.step, opening.node, "irreversible"):
-                if not isinstance(answer, Mapping | None):
-                    raise DeltaError(opening.node, answer)
-                return self.schema.delta(answer or {}, opening.node)
-        check_json(answer, "$.answer")
+            if opening.name == IRREVERSIBLE:
+                if answer is NO_ANSWER or not isinstance(answer, Mapping):
+                    return answer  # refused where it is decided
+                return self.schema.delta(answer, opening.node)
+        if answer is not NO_ANSWER:
+            check_json(answer, "$.answer")
         return answer
 
     def _patch(self, delta: Mapping[str, Any] | None) -> Patch:

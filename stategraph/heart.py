@@ -29,44 +29,56 @@ class _Pulse:
 
 
 class _Heart:
-    """The thread and what it renews; it is started with the first lease and sleeps while there is none."""
+    """The thread and what it renews, each lease by a task of its own: one locked store costs no other its lease."""
 
     def __init__(self) -> None:
         self._pulses: dict[int, _Pulse] = {}
-        self._changed = threading.Condition()
+        self._lock = threading.Lock()
         self._thread: threading.Thread | None = None
-        self._wakes = float("inf")
+        self._loop: asyncio.AbstractEventLoop
+        self._changed = asyncio.Event()
+        self._wakes = 0.0
+        self._renewals: set[asyncio.Task[None]] = set()
 
     def add(self, pulse: _Pulse) -> None:
-        with self._changed:
+        with self._lock:
             self._pulses[id(pulse)] = pulse
             if self._thread is None:
+                self._loop = asyncio.new_event_loop()
                 self._thread = threading.Thread(target=self._beat, name="stategraph-heart", daemon=True)
                 self._thread.start()
-            if pulse.due < self._wakes:
-                self._changed.notify()
+            elif pulse.due < self._wakes:
+                self._loop.call_soon_threadsafe(self._changed.set)
 
     def remove(self, pulse: _Pulse) -> None:
-        with self._changed:
+        with self._lock:
             self._pulses.pop(id(pulse), None)
 
     def _beat(self) -> None:
-        loop = asyncio.new_event_loop()
-        while True:
-            loop.run_until_complete(self._renew_all(self._due()))
+        self._loop.run_until_complete(self._watch())
 
-    async def _renew_all(self, due: list[_Pulse]) -> None:
-        await asyncio.gather(*map(self._renew, due))  # side by side: one locked store costs no other its lease
+    async def _watch(self) -> None:
+        while True:
+            self._changed.clear()
+            for pulse in self._due():
+                renewal = self._loop.create_task(self._renew(pulse))
+                self._renewals.add(renewal)
+                renewal.add_done_callback(self._renewals.discard)
+            try:
+                async with asyncio.timeout(min(self._wakes - time.monotonic(), 3600.0)):
+                    await self._changed.wait()
+            except TimeoutError:
+                continue
 
     def _due(self) -> list[_Pulse]:
-        with self._changed:
-            while True:
-                now = time.monotonic()
-                due = [pulse for pulse in self._pulses.values() if pulse.due <= now]
-                if due:
-                    return due
-                self._wakes = min((pulse.due for pulse in self._pulses.values()), default=float("inf"))
-                self._changed.wait(min(self._wakes - now, 3600.0))
+        """The leases to renew now; when to look again is noted."""
+        with self._lock:
+            now = time.monotonic()
+            due = [pulse for pulse in self._pulses.values() if pulse.due <= now]
+            for pulse in due:
+                pulse.due = float("inf")  # while its renewal is under way
+            self._wakes = min((pulse.due for pulse in self._pulses.values()), default=float("inf"))
+        return due
 
     async def _renew(self, pulse: _Pulse) -> None:
         third = pulse.lease_ms / 3000
@@ -74,9 +86,11 @@ class _Heart:
             answer = await pulse.checkpointer.renew(pulse.lease, pulse.lease_ms)
         except Exception:  # noqa: BLE001  # whatever ails one store: again soon, well before the lease is over
             pulse.due = time.monotonic() + third / 10
+            self._changed.set()
             return
         pulse.due = time.monotonic() + third
-        with self._changed:
+        self._changed.set()
+        with self._lock:
             if id(pulse) not in self._pulses:
                 return
         try:

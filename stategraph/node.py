@@ -16,6 +16,10 @@ Delta: TypeAlias = Mapping[str, Any] | None
 NodeFunction: TypeAlias = Callable[..., Delta | Awaitable[Delta]]
 
 
+#: The longest time that may be declared, in seconds: a hundred years.
+LONGEST = 3.2e9
+
+
 @dataclass(frozen=True, slots=True)
 class Retry:
     """How often a failing node is run again by itself, and when. `attempts` counts the first run too; delays are seconds."""
@@ -28,7 +32,19 @@ class Retry:
 
     def delay_after(self, failures: int) -> float:
         """Seconds to wait after the n-th failure (from 1)."""
-        return min(self.delay * self.factor ** (failures - 1), self.max_delay)
+        try:
+            return min(self.delay * self.factor ** (failures - 1), self.max_delay)
+        except OverflowError:
+            return self.max_delay
+
+    def misfit(self) -> str:
+        """What makes it no policy; nothing if it is one."""
+        if self.attempts < 1:
+            return f"attempts={self.attempts}, which counts the first run too; give it 1 or more"
+        for name in ("delay", "factor", "max_delay"):
+            if not 0 <= getattr(self, name) <= LONGEST:
+                return f"{name}={getattr(self, name)}; give it 0 to {LONGEST:g}"
+        return ""
 
     def allows(self, failures: int, error: Exception) -> bool:
         """Whether there is another attempt after this many failures, the last one being `error`."""

@@ -37,6 +37,8 @@ Operation: TypeAlias = Literal["set", "append", "merge", "delete"]
 Patch: TypeAlias = dict[str, tuple[Operation, Any]]
 
 _WRITES: tuple[Operation, ...] = ("set", "append", "merge")
+#: The keys of a body that change the state.
+WRITES = frozenset({*_WRITES, "delete"})
 _NOTHING: Mapping[str, Any] = {}
 _GROWING = frozenset({list, dict})
 

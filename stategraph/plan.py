@@ -12,7 +12,7 @@ from stategraph.encoding import digest_of
 from stategraph.errors import GraphError, RouteError, did_you_mean, shortened
 from stategraph.gate import Gate
 from stategraph.isolation import lend
-from stategraph.node import Node, is_async, takes_state
+from stategraph.node import LONGEST, Node, is_async, takes_state
 from stategraph.patch import Patch
 from stategraph.router import Router
 from stategraph.state import Schema
@@ -229,10 +229,10 @@ def _node_faults(node: Node, checkpointed: bool) -> Iterator[str]:
         yield f"{node.name!r} cannot be called with a state; a node is a function (state) or (state, ctx)"
     if node.is_async and node.blocking:
         yield f"{node.name!r} is async, so it does not block; drop blocking=True"
-    if node.retry and node.retry.attempts < 1:
-        yield f"{node.name!r} has retry={node.retry.attempts}, which counts the first run too; give it 1 or more"
-    if node.timeout is not None and node.timeout <= 0:
-        yield f"{node.name!r} has timeout={node.timeout}, which leaves it no time; timeout=<seconds>"
+    if node.retry and (misfit := node.retry.misfit()):
+        yield f"{node.name!r} has a retry of {misfit}"
+    if node.timeout is not None and not 0 < node.timeout <= LONGEST:
+        yield f"{node.name!r} has timeout={node.timeout}; timeout=<seconds>, more than 0"
     if node.irreversible and not checkpointed:
         yield f"{node.name!r} is irreversible but the graph has no checkpointer; StateGraph(checkpointer)"
     if node.irreversible and node.retry:
@@ -256,8 +256,10 @@ def _gate_faults(declared: Declared) -> Iterator[str]:
             yield f"the gate before {gate.node!r} has no checkpointer to wait in; StateGraph(checkpointer)"
         if gate.approvers == ():
             yield f"the gate before {gate.node!r} has no approvers, so nobody may decide it; name some, or leave them out"
-        if gate.expires_in is not None and gate.expires_in <= 0:
-            yield f"the gate before {gate.node!r} has expires_in={gate.expires_in}, which leaves no time; give it seconds"
+        if gate.approvers and not all(type(name) is str and name for name in gate.approvers):
+            yield f"the gate before {gate.node!r} has approvers {gate.approvers!r}; approvers are names, as str"
+        if gate.expires_in is not None and not 0 < gate.expires_in <= LONGEST:
+            yield f"the gate before {gate.node!r} has expires_in={gate.expires_in}; give it seconds, more than 0"
         if gate.on_expire and not gate.on_reject:
             yield f"the gate before {gate.node!r} has on_expire but no on_reject; say where a rejection leads too"
         if gate.on_expire and gate.expires_in is None:

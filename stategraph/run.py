@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass, replace
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias, get_args
 
 from stategraph import patch
 from stategraph.checkpoint import ENDED, Checkpoint, Log, Opening, Status
@@ -210,6 +210,10 @@ class Run:
     def _decision(self, row: Checkpoint) -> None:
         boundary = self.boundaries[f"{self.run_id}:{row.boundary}"]
         opening, position = boundary.opening, self.positions[boundary.opening.path]
+        if opening.approvers is not None and row.decision in ("approved", "rejected"):
+            who = {row.actor, *row.content.get("roles", ())}
+            if who.isdisjoint(opening.approvers):  # the store's projection of the log was changed
+                raise CorruptCheckpoint(self.run_id, row.seq, f"{row.actor!r} was no approver of {boundary.id}")
         if row.decision == "approved" and len(boundary.voters) + 1 < opening.needed:
             self.boundaries[boundary.id] = replace(boundary, voters=(*boundary.voters, row.actor or ""))
             return
@@ -242,11 +246,15 @@ class Run:
     def _retry(self, row: Checkpoint) -> None:
         body = row.content
         patch.apply_stored(self.state, body)
-        self.max_steps = body.get("max_steps", self.max_steps)
+        self.max_steps = max(self.max_steps, body.get("max_steps", 0))  # two may have asked for more at once
+        changed = not patch.WRITES.isdisjoint(body)
         self.error = None
         for path, position in self.positions.items():
             if position.phase == "failed":
-                self.positions[path] = replace(position, phase=position.resumes, failures=0, error=None)
+                approved = None if changed else position.approved  # an approval is of what was shown: ask again
+                self.positions[path] = replace(
+                    position, phase=position.resumes, failures=0, error=None, approved=approved
+                )
 
     # -- the moves that these share
 
@@ -348,5 +356,10 @@ def fold_log(log: Log) -> Run:
     """The run as it was read from a store, with the status of its head."""
     run = fold(log.head.run_id, log.checkpoints, log.snapshot[1] if log.snapshot else None)
     if run.seq == log.head.seq:
-        run.status = log.head.status
+        status = log.head.status
+        if status not in get_args(Status) or (status != run.status and (status in ENDED or run.ended)):
+            raise CorruptCheckpoint(
+                run.run_id, run.seq, f"the run is said to be {status!r}, its log says {run.status!r}"
+            )
+        run.status = status
     return run

@@ -5,7 +5,7 @@ from __future__ import annotations
 from importlib.metadata import entry_points
 
 from stategraph.checkpoint import Checkpointer
-from stategraph.errors import did_you_mean
+from stategraph.errors import did_you_mean, redacted
 
 __all__ = ["open_checkpointer"]
 
@@ -23,7 +23,7 @@ def open_checkpointer(url: str) -> Checkpointer:
     scheme, colon, rest = url.partition(":")
     found = {point.name: point for point in entry_points(group=GROUP)}
     if not colon:
-        raise ValueError(f"{_shown(url)!r} is no store's URL; for a SQLite file write 'sqlite:{_shown(url)}'")
+        raise ValueError(f"{redacted(url)!r} is no store's URL; for a SQLite file write 'sqlite:{redacted(url)}'")
     if scheme not in found:
         extra = EXTRAS.get(scheme)
         way_out = f"; pip install 'stategraph[{extra}]'" if extra else did_you_mean(scheme, found)
@@ -32,8 +32,3 @@ def open_checkpointer(url: str) -> Checkpointer:
         )
     store: Checkpointer = found[scheme].load().from_url(rest)
     return store
-
-
-def _shown(url: str) -> str:
-    """The URL without what may be a password."""
-    return url if "@" not in url else f"...@{url.rpartition('@')[2]}"

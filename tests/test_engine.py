@@ -7,7 +7,7 @@ import contextlib
 import gc
 import threading
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from hashlib import sha256
 from itertools import pairwise
 from typing import Any
@@ -38,6 +38,7 @@ from stategraph import (
     StoreClosed,
     current_context,
 )
+from stategraph.checkpoint import Entry, Lease, Written
 
 #: A busy machine is no failure.
 untimed = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -444,9 +445,8 @@ async def test_the_work_of_a_thread_is_not_lost_when_its_reader_leaves(
 
 async def test_a_node_that_blocks_the_loop_for_too_long_is_named(checkpointer: Checkpointer) -> None:
     """Its lease is kept by a thread, but others wait: the warning says what to declare."""
-    graph = (
-        StateGraph(checkpointer, lease=0.03).add_node("slow", lambda state: time.sleep(0.05)).set_entry_point("slow")
-    )
+    graph = StateGraph(checkpointer, lease=0.03).set_entry_point("slow").add_edge("slow", "b")
+    graph.add_node("slow", lambda state: time.sleep(0.05)).add_node("b", lambda state: None)
     with pytest.warns(
         RuntimeWarning, match=r"node 'slow' blocked the event loop for .*; declare it with blocking=True"
     ):
@@ -689,6 +689,18 @@ async def test_a_doubt_that_was_rejected_is_asked_again_by_a_retry(
     assert (len(till.charges), (await graph.info("r")).status) == (2, "completed")
 
 
+async def test_a_doubt_is_not_settled_by_a_plain_approval(
+    checkpointer: Checkpointer, till: Till, ran: list[str]
+) -> None:
+    """Whoever says that it happened says what it gave; the refusal names the ways."""
+    graph = paying(checkpointer, till, ran)
+    await left_in_the_middle(graph, till)
+    await told(graph.resume("r"))
+    with pytest.raises(DecisionRefused, match="approve it with answer=<what it gave> if it happened"):
+        await told(graph.resume("r", "approved"))
+    assert (await graph.info("r")).status == "pending"
+
+
 async def test_an_answer_that_cannot_be_stored_decides_nothing(
     checkpointer: Checkpointer, till: Till, ran: list[str]
 ) -> None:
@@ -842,7 +854,7 @@ async def test_an_irreversible_node_that_may_have_run_asks(
     ("verdict", "answer", "charges", "state"),
     [
         ("approved", {"wired": "by hand", "messages": ["m"]}, 1, {"wired": "by hand", "messages": ["m"]}),
-        ("approved", None, 1, {}),
+        ("approved", {}, 1, {}),
         ("retry", None, 2, {"wired": {"id": 1}, "messages": ["wired"]}),
     ],
 )
@@ -864,8 +876,9 @@ async def test_an_irreversible_nodes_delta_is_validated_before_it_is_taken(
     graph = wiring(checkpointer, till, ran)
     await left_in_the_middle(graph, till)
     await told(graph.resume("r"))
-    with pytest.raises(DeltaError):
-        await graph.decide("r", "approved", answer=5)
+    for answer in (5, None, ["wired"]):
+        with pytest.raises(DecisionRefused, match="'wire' gives a mapping of the keys it changes"):
+            await graph.decide("r", "approved", answer=answer)
     with pytest.raises(StateError, match=r"^\$\.wired"):
         await graph.decide("r", "approved", answer={"wired": {1}})
     assert (await graph.info("r")).status == "pending"
@@ -1112,6 +1125,43 @@ async def test_a_run_whose_lease_is_over_can_be_taken_over(
     with pytest.raises(LeaseLost, match="this driver has stopped and recorded nothing more"):
         await told(events)
     assert (await quick.state("r"))["messages"] == ["a", "b"]
+
+
+class LateAnswer(MemoryCheckpointer):
+    """A store that answers the row that ends a run only when the heart has beaten once more."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.beaten, self.loop = asyncio.Event(), asyncio.get_running_loop()
+
+    async def renew(self, lease: Lease, lease_ms: int) -> Lease | None:
+        answer = await super().renew(lease, lease_ms)
+        if answer is None:
+            self.loop.call_soon_threadsafe(self.beaten.set)
+        return answer
+
+    async def append(
+        self, lease: Lease, seen: int, entries: Sequence[Entry], snapshot: bytes | None = None
+    ) -> Written | None:
+        written = await super().append(lease, seen, entries, snapshot)
+        if written is not None and written.status != "running":
+            await self.beaten.wait()
+        return written
+
+
+@pytest.mark.parametrize("how", ["stream", "run"])
+async def test_a_heart_that_beats_just_when_the_run_ends_takes_nothing_away(ran: list[str], how: str) -> None:
+    """The lease is not lost but given back: the end is told, no error is raised, and no caller is cancelled."""
+    graph = StateGraph(LateAnswer(), lease=0.03).add_node("a", lambda state: ran.append("a")).set_entry_point("a")
+    if how == "stream":
+        assert await told(graph.stream({}, "r")) == ["node_start a", "state_update a", "completed END"]
+    else:
+        assert (await graph.run({}, "r")).status == "completed"
+    task = asyncio.current_task()
+    assert task is not None
+    for _ in range(10):
+        await asyncio.sleep(0)
+    assert task.cancelling() == 0
 
 
 async def test_a_run_that_kills_every_driver_is_failed(

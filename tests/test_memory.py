@@ -91,7 +91,7 @@ def operations(verb: Coroutine[Any, Any, object]) -> int:
 async def test_a_url_names_the_store_and_nothing_more() -> None:
     """`memory:` opens an empty store that does not outlive the process; a path after it is refused, with the fix."""
     assert not MemoryCheckpointer.from_url("").durable
-    with pytest.raises(ValueError, match=r"memory:runs\.db .* write memory:"):
+    with pytest.raises(ValueError, match="no place and no name: write memory:"):
         MemoryCheckpointer.from_url("runs.db")
 
 

@@ -344,8 +344,9 @@ def test_a_log_of_the_first_version_still_folds() -> None:
         Checkpoint("r", 2, "decision", "ready", b"{}", 0, boundary="1.0", decision="approved", actor="a", act="x"),
         Checkpoint("r", 3, "node", "completed", b'{"node":"pay","set":{"paid":true},"at":"END","ms":1}', 0, 2, "", 1, 0),
     ]  # fmt: skip
-    run = fold("r", rows)
-    assert (run.status, run.steps, run.state) == ("completed", 2, {"messages": ["m"], "amount": 1000, "paid": True})
+    for run in (fold("r", rows), fold("r", rows[2:], fold("r", rows[:2]).snapshot())):
+        assert (run.status, run.steps, run.usage) == ("completed", 2, {"active_ms": 4})
+        assert run.state == {"messages": ["m"], "amount": 1000, "paid": True}
 
 
 def test_the_empty_fold_is_a_run_that_has_not_begun() -> None:
