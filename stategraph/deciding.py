@@ -96,7 +96,8 @@ async def decide(
         raise DecisionRefused(run_id, shown.id, "an approval takes no answer; change the state with edit=")
     if shown.kind == "in_doubt" and verdict == "approved":
         _check_answer(shown, answer)
-    body: dict[str, Any] = {"node": shown.node, "kind": shown.kind}
+    named = shown.digest if digest is None else digest
+    body: dict[str, Any] = {"node": shown.node, "kind": shown.kind, "shown": named}  # checked again by the fold
     if note is not None:
         body["note"] = note
     if edit:
@@ -109,7 +110,7 @@ async def decide(
     written = await checkpointer.decide(
         run_id,
         short,
-        digest=shown.digest if digest is None else digest,
+        digest=named,
         decision=verdict,
         actor=actor,
         act=act,
@@ -122,7 +123,7 @@ async def decide(
         )  # a repeated click, at the same moment
         if first is not None:
             return first
-        raise await _refusal(checkpointer, run_id, shown, actor, act, shown.digest if digest is None else digest, roles)
+        raise await _refusal(checkpointer, run_id, shown, actor, act, named, roles)
     return Decision(verdict, actor, written.at_ms, act, note)
 
 

@@ -210,6 +210,8 @@ class Run:
     def _decision(self, row: Checkpoint) -> None:
         boundary = self.boundaries[f"{self.run_id}:{row.boundary}"]
         opening, position = boundary.opening, self.positions[boundary.opening.path]
+        if row.content.get("shown", opening.digest) != opening.digest:
+            raise CorruptCheckpoint(self.run_id, row.seq, f"it is about something else than {boundary.id} showed")
         if opening.approvers is not None and row.decision in ("approved", "rejected"):
             who = {row.actor, *row.content.get("roles", ())}
             if who.isdisjoint(opening.approvers):  # the store's projection of the log was changed

@@ -1214,7 +1214,7 @@ class Anything:
         self.clock = ManualClock()
         self.store = MemoryCheckpointer(clock=self.clock)
         self.fail = self.nonsense = False
-        self.decided: list[str] = []
+        self.heard: list[Event] = []
         graph = StateGraph(self.store, 12).add_node("plan", self.node).add_node("pay", self.node)
         graph.add_node("ship", self.node, retry=2).add_node("drop", self.node).set_entry_point("plan")
         graph.add_edge("plan", "pay").add_edge("pay", "ship")
@@ -1260,7 +1260,7 @@ class Anything:
                 await self.read(getattr(graph, act)("r"))
 
     async def read(self, events: AsyncIterator[Event]) -> None:
-        await read_into([], events, self.clock)
+        await read_into(self.heard, events, self.clock)
 
 
 @untimed
@@ -1279,6 +1279,24 @@ async def test_whatever_happens_no_node_runs_unapproved_and_none_twice(acts: lis
             assert run.status == head.status
             assert run.steps == nodes + rows[0].content.get("fold", {}).get("steps", 0)
             assert run.state["n"] == run.steps <= run.max_steps
+
+
+@untimed
+@given(st.lists(ACTS.filter(lambda act: not act.endswith("and leave")), max_size=25))
+async def test_whatever_happens_the_log_tells_what_was_told(acts: list[str]) -> None:
+    """Of a run whose readers stay: each event has the same cursor and content live and in the replay, and none is missing."""
+    world = Anything()
+    await world.read(world.graph.stream({"n": 0}, "r"))
+    for act in acts:
+        await world.do(act)
+    replay = {event.cursor: event async for event in world.graph.events("r")}
+    heard = {event.cursor: event for event in world.heard if event.cursor is not None}
+    assert all(replay[cursor] == event for cursor, event in heard.items())
+    missed = {replay[cursor].event_type for cursor in replay.keys() - heard.keys()}
+    # Starts were told before they had a cursor; acts, and the end of a run that nobody drove, are told to others.
+    assert missed <= {"node_start", "decided", "retried", "cancel_requested", "cancelled", "rejected"}
+    starts = [event.node_name for event in world.heard if event.event_type == "node_start"]
+    assert starts == [event.node_name for event in replay.values() if event.event_type == "node_start"]
 
 
 def check_log(rows: list[Checkpoint]) -> None:
