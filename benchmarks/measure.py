@@ -6,6 +6,7 @@ import json
 import sys
 from dataclasses import replace
 from importlib import import_module
+from typing import cast
 
 from benchmarks import disk
 from benchmarks.job import Contender, Job, Stopwatch
@@ -15,7 +16,7 @@ __all__: list[str] = []
 
 def main() -> None:
     job = Job(**json.loads(sys.argv[1]))
-    contender: Contender = import_module(f"benchmarks.contenders.{job.contender}")
+    contender = cast("Contender", import_module(f"benchmarks.contenders.{job.contender}"))
     if job.warm:
         path = None if job.path is None else job.path + ".warm"
         contender.drive(replace(job, steps=20, path=path), Stopwatch())

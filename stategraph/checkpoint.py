@@ -59,6 +59,7 @@ ENDED: frozenset[str] = frozenset({"completed", "rejected", "cancelled"})
 #: The kinds of row that complete a visit.
 COMPLETES: frozenset[str] = frozenset({"node", "route", "join"})
 
+_UNREAD: dict[str, Any] = {}
 _PLAIN_PATH = re.compile(r"[0-9./]*").fullmatch
 _RUN_ID = re.compile(r"[A-Za-z0-9._:-]{1,128}")
 
@@ -158,8 +159,8 @@ class Checkpoint:
     @property
     def content(self) -> dict[str, Any]:
         """The body, decoded once; whoever keeps a part of it copies it."""
-        content: dict[str, Any] | None = self.__dict__.get("_content")
-        if content is None:  # not a cached_property: before Python 3.12 it takes a lock
+        content: dict[str, Any] = self.__dict__.get("_content", _UNREAD)
+        if content is _UNREAD:  # not a cached_property: before Python 3.12 it takes a lock
             content = self.__dict__["_content"] = decode(self.body) if self.body else {}
         return content
 

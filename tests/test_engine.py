@@ -1074,6 +1074,21 @@ def test_an_interrupt_from_the_keyboard_is_no_failure(ran: list[str]) -> None:
     assert asyncio.run(graph.info("r")).status == "ready"
 
 
+def test_a_program_that_ends_in_the_middle_leaves_a_run_that_goes_on(ran: list[str]) -> None:
+    """Its loop closes what it had open: the run is `ready` for the next program."""
+    store = MemoryCheckpointer()
+
+    async def main() -> None:
+        async for _ in patient(store, ran).stream({"messages": []}, "r"):
+            return
+
+    asyncio.run(main())
+    graph = patient(store, ran)
+    assert asyncio.run(graph.info("r")).status == "ready"
+    asyncio.run(carried_on(graph))
+    assert asyncio.run(graph.state("r"))["messages"] == ["a", "b", "c"]
+
+
 # -- who has the run
 
 
@@ -1202,8 +1217,10 @@ async def test_many_runs_at_once_do_not_mix(checkpointer: Checkpointer) -> None:
 
 
 ACTS = st.sampled_from(
-    ["approve", "reject", "stale", "resume", "resume and leave", "approve and leave", "retry", "fail next", "route next",
-     "recover", "fork", "cancel", "wait"]
+    [
+        *["approve"] * 4, "reject", "stale", "resume", "resume and leave", "approve and leave", "retry", "retry with more",
+        "fail next", "route next", "recover", "fork", "cancel", "wait",
+    ]
 )  # fmt: skip
 
 
@@ -1215,7 +1232,7 @@ class Anything:
         self.store = MemoryCheckpointer(clock=self.clock)
         self.fail = self.nonsense = False
         self.heard: list[Event] = []
-        graph = StateGraph(self.store, 12).add_node("plan", self.node).add_node("pay", self.node)
+        graph = StateGraph(self.store, 4).add_node("plan", self.node).add_node("pay", self.node)
         graph.add_node("ship", self.node, retry=2).add_node("drop", self.node).set_entry_point("plan")
         graph.add_edge("plan", "pay").add_edge("pay", "ship")
         graph.add_conditional_edge("ship", self.route, ["plan", "END"])
@@ -1233,7 +1250,7 @@ class Anything:
         if self.nonsense:
             self.nonsense = False
             return "nonsense"
-        return "plan" if state["n"] < 7 else "END"
+        return "plan" if state["n"] < 9 else "END"
 
     async def do(self, act: str) -> None:
         """The act, and whatever refusal or failure it meets."""
@@ -1250,6 +1267,8 @@ class Anything:
                 await graph.fork("r", new_run_id=f"fork-{len(await self.store.runs())}")
             elif act == "cancel":
                 await graph.cancel("r")
+            elif act == "retry with more":
+                await self.read(graph.retry("r", max_steps=(await graph.info("r")).max_steps + 1))
             elif act.endswith("and leave"):
                 events = graph.resume("r", "approved" if act.startswith("approve") else None)
                 await anext(events, None)
