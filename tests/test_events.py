@@ -357,6 +357,21 @@ async def test_a_reader_may_fall_behind_while_it_catches_up(roomy: Checkpointer)
     assert durable([*heard, *await told(events)]) == await loop.replay()
 
 
+async def test_a_reader_that_is_behind_is_told_the_story_and_not_the_acts(roomy: Checkpointer) -> None:
+    """As one that kept up: of a cancel it hears the end."""
+    loop = Loop(roomy, 800, hold_at=700)
+    events = loop.stream()
+    heard = [await anext(events)]
+    await loop.held.wait()
+    await loop.graph.cancel("r", by="eve")
+    loop.go.set()
+    await loop.ended()
+    heard += await told(events)
+    assert heard[-1].event_type == "cancelled"
+    assert not [event for event in heard if event.event_type in ACTS]
+    assert durable(heard) == await loop.replay()
+
+
 async def test_a_reader_catches_up_and_goes_on_live(roomy: Checkpointer) -> None:
     """Behind, level again at the held step, then live to the end."""
     loop = Loop(roomy, 720, hold_at=700)
