@@ -118,7 +118,7 @@ async def test_a_store_may_fail_at_any_call(
     """Before a call and after it: its error reaches the caller, the run goes on from where it was, nothing is repeated."""
     counting = Failing(lambda: error("unused"))
     await finish(build(interposed(stores(), counting.around), tmp_path / "whole", policy), tmp_path / "whole")
-    assert counting.count > 40
+    assert counting.count >= 40  # a decision makes one call less than it did: the closed boundaries are not read
     for fatal in range(1, counting.count + 1):
         store, ledger = stores(), tmp_path / f"{fatal}.ledger"
         failing = Failing(lambda: error("as a test has it"), fatal)
