@@ -99,13 +99,15 @@ def test_a_rejected_run_ends_and_stays_ended(waiting: Folder) -> None:
 
 
 def test_a_failing_node_is_told_and_can_be_tried_again(waiting: Folder) -> None:
-    """Exit code 1 with the node's error; `retry` with a patch goes on from there."""
+    """Exit code 1 with the node's error; `retry` with a patch asks again, for nobody has approved that state."""
     failed = waiting.type("approve", "r1", "--file", "refund.py", "--edit", '{"card": "expired"}')
     assert failed.code == 1
     assert "failed: pay failed (ValueError: card declined)" in failed.lines
     assert failed.err == ""
     assert told(failed, "try again") == "retry r1 --file refund.py"
-    again = waiting.type("retry", "r1", "--file", "refund.py", "--patch", '{"card": "new"}', "--by", "ana")
+    asked = waiting.type("retry", "r1", "--file", "refund.py", "--patch", '{"card": "new"}', "--by", "ana")
+    assert asked.code == 3
+    again = waiting.type("approve", "r1", "--file", "refund.py", "--by", "ana")
     assert (again.code, again.lines[-1]) == (0, "completed")
     assert waiting.read("ledger.txt") == "paid\n"
 

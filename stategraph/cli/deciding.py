@@ -17,7 +17,7 @@ from stategraph.cli.refusal import DONE, Refused
 from stategraph.cli.session import Session, carry_out
 from stategraph.cli.stored import Stored, stored_run
 from stategraph.cli.text import within
-from stategraph.deciding import decide
+from stategraph.deciding import NO_ANSWER, decide
 from stategraph.errors import LeaseHeld
 from stategraph.events import Cursor, Event
 from stategraph.stream import read_events
@@ -54,7 +54,7 @@ class Typed:
     drive: bool
     edit: Mapping[str, Any] | None = None
     #: The result of an effect in doubt, if `answered`.
-    answer: Any = None
+    answer: Any = NO_ANSWER
     answered: bool = False
 
 
@@ -88,7 +88,7 @@ def approve(
         typed = Typed(
             "retry" if do_again else "approved", boundary, by, note, decision_id, not no_drive,
             edit=None if edit is None else given_mapping("--edit", edit),
-            answer=None if answer is None else given_json("--answer", answer),
+            answer=NO_ANSWER if answer is None else given_json("--answer", answer),
             answered=answer is not None,
         )  # fmt: skip
         return await _decide(session, run_id, typed)
