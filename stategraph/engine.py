@@ -162,7 +162,7 @@ class Engine:
                 seconds = time.perf_counter() - started
                 (self._quick.add if seconds < QUICK else self._quick.discard)(node.name)
                 try:
-                    await self._keep(position, node, patch, {"ms": round(seconds * 1000), **_emitted(execution)})
+                    await self._keep(position, node, patch, {**_took(seconds), **_emitted(execution)})
                 except StateError as error:  # too much for one row: like any other result that cannot be stored
                     await self._fail(position, _blamed(error, patch, node.name), "node", {"ms": round(seconds * 1000)})
                 self._warn_of_blocking(node, seconds)
@@ -417,6 +417,12 @@ def approval(gate: Gate, run_id: str, path: str, step: int, values: Mapping[str,
 
 def _ms_since(started: float) -> int:
     return round((time.perf_counter() - started) * 1000)
+
+
+def _took(seconds: float) -> dict[str, int]:
+    """The node's time in its row, unless it is none: a row is written for every step."""
+    milliseconds = round(seconds * 1000)
+    return {"ms": milliseconds} if milliseconds else {}
 
 
 def _emitted(execution: Execution) -> dict[str, Any]:
