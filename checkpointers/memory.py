@@ -748,7 +748,7 @@ class MemoryCheckpointer(Checkpointer):
 
     def _verified(self, run_id: str, rows: Sequence[_Row], first: int, last: int) -> list[Checkpoint]:
         """The rows, if they are what was written and none from the first to the last is missing."""
-        checkpoints = [verified(self._secret, Checkpoint(run_id, *row[:-1]), row[-1]) for row in rows]
+        checkpoints = [verified(self._secret, Checkpoint.of(run_id, *row[:-1]), row[-1]) for row in rows]
         for index, seq in enumerate(range(first, last + 1)):
             if index == len(checkpoints) or checkpoints[index].seq != seq:
                 raise CorruptCheckpoint(run_id, seq, "it is missing")

@@ -68,10 +68,17 @@ class Context:
         self._acts.token(self, text)
 
 
+class Running(Protocol):
+    """A node at work."""
+
+    @property
+    def context(self) -> Context: ...
+
+
 #: Set around every node, so that code far below it, in its thread too, can read its idempotency key.
-running_context: ContextVar[Context] = ContextVar("stategraph_context")
+running_context: ContextVar[Running] = ContextVar("stategraph_context")
 
 
 def current_context() -> Context:
     """The context of the node that is running here; `LookupError` outside of one."""
-    return running_context.get()
+    return running_context.get().context

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import getpass
 import uuid
 from collections.abc import Mapping
 from typing import Any, get_args
@@ -21,6 +20,8 @@ IRREVERSIBLE = "irreversible"
 
 def operating_user() -> str:
     """The operating system's user: who acts, unless `by=` says otherwise."""
+    import getpass  # on first use: it brings the terminal's modules
+
     try:
         return getpass.getuser()
     except (KeyError, OSError):  # a container without a user database
@@ -81,9 +82,10 @@ async def decide(
     check_texts(run_id, boundary=boundary, by=by, note=note, decision_id=decision_id, digest=digest)
     actor = operating_user() if by is None else by
     act = uuid.uuid4().hex if decision_id is None else decision_id
-    first = await _first_answer(checkpointer, run_id, act, boundary, verdict)
-    if first is not None:
-        return first
+    if decision_id is not None:  # a fresh one has no answer yet
+        first = await _first_answer(checkpointer, run_id, act, boundary, verdict)
+        if first is not None:
+            return first
     shown = await _boundary(checkpointer, run_id, boundary)
     refuse_closed(shown)
     if verdict == "retry" and shown.kind != "in_doubt":

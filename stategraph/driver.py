@@ -27,7 +27,7 @@ from stategraph.errors import (
 from stategraph.events import Cursor, Event
 from stategraph.patch import DELETE, Patch, applied
 from stategraph.plan import END, Plan
-from stategraph.run import Run, fold, fold_log
+from stategraph.run import Run, fold, fold_log, fold_on
 from stategraph.state import Schema
 from stategraph.stream import EventBuffer, closing, read_events, stream_events
 
@@ -87,19 +87,18 @@ class Driver:
         row = Checkpoint(run_id, 0, "start", status, body, store.clock.now(), opens=opens)
         return Engine(plan, store, fold(run_id, [row]), lease, self._lease_ms, told, (0, len(body))), row
 
-    async def go_on(self, run_id: str) -> AsyncGenerator[Event, None]:
-        """Claim a run, drive it and tell what follows."""
-        store = self.checkpointer
+    async def go_on(self, run: Run) -> AsyncGenerator[Event, None]:
+        """Claim a run that was read, drive it and tell what follows."""
+        store, run_id = self.checkpointer, run.run_id
         while (lease := await self._taken(store.claim(run_id, _owner(), self._lease_ms))) is None:
             refused = await self.refusal(run_id)
             if refused.status != "ready":  # else its driver has let go of it just now
                 raise refused
         buffer = EventBuffer()
         try:
-            log = await load_log(self.checkpointer, run_id)
-            run = fold_log(log)
+            run = await self.caught_up(run)
             self.must_fit(run)
-            engine = Engine(self.plan, store, run, lease, self._lease_ms, buffer.put, _weight(log))
+            engine = Engine(self.plan, store, run, lease, self._lease_ms, buffer.put, run.weight)
             while run.version != self.plan.version and run.status == "running":  # again, if somebody wrote meanwhile
                 await engine.migrate(self.plan.version, self._migrated(run))
         except BaseException:
@@ -115,6 +114,13 @@ class Driver:
         if not run.ended:
             self.must_fit(run)
         return run
+
+    async def caught_up(self, run: Run) -> Run:
+        """The run as it is now: of what was read before only the new rows are read, verified and folded."""
+        log = await self.checkpointer.load(run.run_id, after=run.seq)
+        if log is None:
+            raise UnknownRun(run.run_id)
+        return fold_on(run, log)
 
     async def ending(self, run_id: str, after: int) -> list[Event]:
         """The last event of the rows after a seq: how a run ended. No node started just now."""
@@ -212,12 +218,6 @@ def new_run_id() -> str:
 
 def _owner() -> str:
     return f"{socket.gethostname()}:{os.getpid()}:{uuid.uuid4().hex[:8]}"
-
-
-def _weight(log: Log) -> tuple[int, int]:
-    """Bytes of the patches since the last snapshot, and of that snapshot (or of the start)."""
-    rows = log.checkpoints if log.snapshot else log.checkpoints[1:]
-    return sum(len(row.body) for row in rows), len(log.snapshot[1] if log.snapshot else log.checkpoints[0].body)
 
 
 def _way_out(run: Run, head: Head) -> str:

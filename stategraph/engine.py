@@ -295,7 +295,7 @@ class Engine:
             self._since += len(entry.body)
             status: Status = written.status if seq == written.seq else "running"
             self._take(
-                Checkpoint(
+                Checkpoint.of(
                     run.run_id, seq, entry.kind, status, entry.body, written.at_ms, self.lease.epoch, entry.path,
                     entry.step, entry.attempt, entry.opens,
                 )

@@ -55,7 +55,7 @@ class Cursor:
 class Shown(BaseModel):
     """The boundary that an `interrupted` event tells of: what a decision must name."""
 
-    model_config = ConfigDict(frozen=True)
+    model_config = ConfigDict(frozen=True, defer_build=True)
 
     id: str
     kind: BoundaryKind
@@ -67,7 +67,7 @@ class Shown(BaseModel):
 
 
 class _Told(BaseModel):
-    model_config = ConfigDict(frozen=True)
+    model_config = ConfigDict(frozen=True, defer_build=True)
 
     node_name: str
     payload: dict[str, Any]

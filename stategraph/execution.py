@@ -55,13 +55,11 @@ class Execution:
     """A node at work. `halted` is set when nothing of it may be recorded, whatever user code makes of it."""
 
     def __init__(self, driver: Driver, schema: Schema, position: Position, node: Node) -> None:
-        run = driver.run
         self.driver = driver
         self.schema = schema
         self.node = node
-        self.context = Context(
-            run.run_id, position.path, position.step, node.name, position.attempt, driver.checkpointer.clock, self
-        )
+        self._position = position
+        self._context: Context | None = None
         #: What the node told with `ctx.emit`, to be kept with its row.
         self.emits: list[dict[str, Any]] = []
         self.halted: BaseException | None = None
@@ -80,6 +78,16 @@ class Execution:
         self._tell(NodeStart, {})
         if heard:
             await asyncio.sleep(0)
+
+    @property
+    def context(self) -> Context:
+        """What the node is handed, made for who asks."""
+        if self._context is None:
+            driver, at = self.driver, self._position
+            self._context = Context(
+                driver.run.run_id, at.path, at.step, self.node.name, at.attempt, driver.checkpointer.clock, self
+            )
+        return self._context
 
     async def delta(self) -> Mapping[str, Any]:
         """Run the node; what it returns, in stored form. Raises `InDoubt` for an irreversible one that may have run."""
@@ -109,12 +117,12 @@ class Execution:
         taken_back = lend(view)
         arguments = (view, self.context) if node.takes_context else (view,)
         del view
-        token = running_context.set(self.context)
+        token = running_context.set(self)
         try:
             if node.blocking:
                 return await self._call_in_thread(arguments)
             returned = node.function(*arguments)
-            if not inspect.isawaitable(returned):
+            if type(returned) is dict or not inspect.isawaitable(returned):  # the first is sooner said
                 return returned
             if node.timeout is None:
                 return await returned
@@ -228,8 +236,8 @@ class Execution:
 
     def _tell(self, kind: type[NodeStart | Custom | Token], payload: dict[str, Any]) -> None:
         """Tell what happens while it happens: before its row, so without a cursor."""
-        context = self.context
-        event = kind(node_name=context.node, payload=payload, run_id=context.run_id, path=context.path)
+        run_id, path = self.driver.run.run_id, self._position.path
+        event = kind(node_name=self.node.name, payload=payload, run_id=run_id, path=path)
         try:
             here = asyncio.get_running_loop() is self._loop
         except RuntimeError:  # a thread: nothing of a loop's may be touched from there

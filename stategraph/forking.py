@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, replace
 from typing import Any
 
 from stategraph.checkpoint import Checkpointer, Opening, dump_openings
@@ -32,7 +31,7 @@ async def fork(
         "state": state,
         "seq": -1,
         "status": "ready",
-        "positions": [asdict(position) for position in source.positions.values()],
+        "positions": [position._asdict() for position in source.positions.values()],
         "boundaries": [],
         "error": None,
         "ending": None,
@@ -70,8 +69,8 @@ def _release(plan: Plan, checkpointer: Checkpointer, source: Run, run_id: str, s
     for path, position in list(source.positions.items()):
         routes = position.phase == "route" or (position.phase == "failed" and position.resumes == "route")
         phase: Phase = "route" if routes else "ready"
-        source.positions[path] = replace(
-            position, phase=phase, attempt=0, failures=0, boundary=None, approved=None, target=None, error=None
+        source.positions[path] = position._replace(
+            phase=phase, attempt=0, failures=0, boundary=None, approved=None, target=None, error=None
         )
         gate = plan.gates.get(position.node)
         if gate is not None and not routes and source.steps < source.max_steps:

@@ -8,7 +8,6 @@ from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine, 
 from pathlib import Path
 from typing import Any, Self, TypeVar, overload
 
-from stategraph import render
 from stategraph.checkpoint import Boundary, Checkpoint, Checkpointer, Decision, check_run_id
 from stategraph.deciding import IRREVERSIBLE, NO_ANSWER, check_texts, check_verdict, decide, operating_user
 from stategraph.driver import Driver, Migration, load_log
@@ -262,16 +261,17 @@ class StateGraph:
             run = await driver.fitting(run_id)
             seen = run.seq - 1  # an ended run tells how it ended
         else:
-            before, _ = await self._decided(
+            run, _ = await self._decided(
                 driver, run_id, decision, boundary, by, note, edit, answer, decision_id, digest
             )
-            run = await self.info(run_id)
-            seen = min(before.seq, run.seq - 1)
+            before = run.seq
+            run = await driver.caught_up(run)
+            seen = min(before, run.seq - 1)
         if run.ended:
             for event in await driver.ending(run_id, after=seen):
                 yield event
         elif run.status == "ready":
-            async with closing(driver.go_on(run_id)) as events:
+            async with closing(driver.go_on(run)) as events:
                 async for event in events:
                     yield event
         elif (
@@ -290,7 +290,7 @@ class StateGraph:
             for event in await driver.ending(run_id, after=run.seq - 1):
                 yield event
             return
-        async with closing(driver.go_on(run_id)) as events:
+        async with closing(driver.go_on(run)) as events:
             async for event in events:
                 yield event
 
@@ -315,7 +315,7 @@ class StateGraph:
         actor, act = operating_user() if by is None else by, uuid.uuid4().hex
         if await self.checkpointer.retry(run_id, actor=actor, act=act, body=encode(body)) is None:
             raise await driver.refusal(run_id)
-        async with closing(driver.go_on(run_id)) as events:
+        async with closing(driver.go_on(run)) as events:
             async for event in events:
                 yield event
 
@@ -424,12 +424,16 @@ class StateGraph:
 
         The format is that of the path's suffix (`.md` is the table), else SVG. Raises `RenderError` where nothing can draw.
         """
+        from stategraph import render  # on first use: a worker draws nothing
+
         drawn = render.picture(self.plan(), format or render.format_of(path), run, history)
         if path is not None:
             Path(path).write_bytes(drawn if isinstance(drawn, bytes) else drawn.encode())
         return drawn
 
     def _repr_mimebundle_(self, **_: Any) -> dict[str, str]:
+        from stategraph import render
+
         return render.mimebundle(self.plan())
 
     # -- parts

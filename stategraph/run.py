@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass, replace
-from typing import Any, Literal, TypeAlias, get_args
+from typing import Any, Literal, NamedTuple, TypeAlias, get_args
 
 from stategraph import patch
 from stategraph.checkpoint import ENDED, Checkpoint, Log, Opening, Status
@@ -17,8 +17,7 @@ __all__ = ["OpenBoundary", "Phase", "Position", "Run", "fold"]
 Phase: TypeAlias = Literal["ready", "gate", "turned", "route", "asked", "timer", "failed"]
 
 
-@dataclass(frozen=True, slots=True)
-class Position:
+class Position(NamedTuple):
     """Where a line of the run stands.
 
     `ready`: may run. `gate`: waits for an approval. `turned`: was turned down and takes the reject edge. `route`: the
@@ -91,6 +90,8 @@ class Run:
         self.ending: str | None = None
         #: The node whose boundary ended the run.
         self.turned_down: str | None = None
+        #: Bytes of the rows that were read after the last snapshot, and of that snapshot (or of the start).
+        self.weight: tuple[int, int] = (0, 0)
         #: The epoch of the last driver's row.
         self.epoch = 0
 
@@ -187,8 +188,7 @@ class Run:
         position = self._visit(row, "ready", "route", "turned")
         error = row.content["error"]
         text = f"{error['type']}: {error['message']}"
-        self.positions[position.path] = replace(
-            position,
+        self.positions[position.path] = position._replace(
             phase="failed",
             resumes="route" if position.phase == "route" else "ready",
             attempt=position.attempt + 1,
@@ -199,7 +199,7 @@ class Run:
 
     def _asked(self, row: Checkpoint) -> None:
         position = self._visit(row, "ready")
-        self.positions[position.path] = replace(position, phase="asked", attempt=position.attempt + 1)
+        self.positions[position.path] = position._replace(phase="asked", attempt=position.attempt + 1)
 
     def _settled(self, row: Checkpoint) -> None:
         body = row.content
@@ -220,24 +220,24 @@ class Run:
             self.boundaries[boundary.id] = replace(boundary, voters=(*boundary.voters, row.actor or ""))
             return
         del self.boundaries[boundary.id]
-        released = replace(position, phase="ready", boundary=None, error=None)
+        released = position._replace(phase="ready", boundary=None, error=None)
         if opening.kind == "timer" or row.decision == "retry":
             self.positions[position.path] = (
-                released if position.resumes == "ready" else replace(released, phase="route")
+                released if position.resumes == "ready" else released._replace(phase="route")
             )
             self.error = None
         elif row.decision == "approved":
             patch.apply_stored(self.state, row.content.get("edit", {}))
             approved = boundary.id if opening.kind == "approval" else position.approved
-            self.positions[position.path] = replace(released, approved=approved)
+            self.positions[position.path] = released._replace(approved=approved)
         elif opening.kind == "in_doubt":
             self.error = f"in doubt: {row.actor} says that the effect did not happen and is not to be tried again"
-            self.positions[position.path] = replace(position, phase="failed", boundary=None, error=self.error)
+            self.positions[position.path] = position._replace(phase="failed", boundary=None, error=self.error)
         elif opening.final:
             self.ending, self.turned_down = self.ending or "rejected", position.node
         else:
             target = (row.decision == "expired" and opening.on_expire) or opening.on_reject
-            self.positions[position.path] = replace(released, phase="turned", target=target)
+            self.positions[position.path] = released._replace(phase="turned", target=target)
 
     def _signal(self, row: Checkpoint) -> None:
         """Kept for the waits of a later version: a signal alone changes nothing."""
@@ -254,8 +254,8 @@ class Run:
         for path, position in self.positions.items():
             if position.phase == "failed":
                 approved = None if changed else position.approved  # an approval is of what was shown: ask again
-                self.positions[path] = replace(
-                    position, phase=position.resumes, failures=0, error=None, approved=approved
+                self.positions[path] = position._replace(
+                    phase=position.resumes, failures=0, error=None, approved=approved
                 )
 
     # -- the moves that these share
@@ -282,7 +282,7 @@ class Run:
             self.boundaries[boundary.id] = boundary
             phase: Phase = {"approval": "gate", "timer": "timer"}.get(opening.kind, "asked")  # type: ignore[assignment]
             position = self.positions[opening.path]
-            self.positions[opening.path] = replace(position, phase=phase, boundary=boundary.id)
+            self.positions[opening.path] = position._replace(phase=phase, boundary=boundary.id)
 
     # -- snapshots: the folded run as one value
 
@@ -300,7 +300,7 @@ class Run:
             "status": self.status,
             "state": self.state,
             "seq": self.seq,
-            "positions": [asdict(position) for position in self.positions.values()],
+            "positions": [position._asdict() for position in self.positions.values()],
             "boundaries": [asdict(boundary) for boundary in self.boundaries.values()],
             "steps": self.steps,
             "max_steps": self.max_steps,
@@ -357,6 +357,21 @@ def fold(run_id: str, checkpoints: Iterable[Checkpoint], snapshot: bytes | None 
 def fold_log(log: Log) -> Run:
     """The run as it was read from a store, with the status of its head."""
     run = fold(log.head.run_id, log.checkpoints, log.snapshot[1] if log.snapshot else None)
+    rows = log.checkpoints if log.snapshot else log.checkpoints[1:]
+    run.weight = sum(len(row.body) for row in rows), len(log.snapshot[1] if log.snapshot else log.checkpoints[0].body)
+    return _as_its_head(run, log)
+
+
+def fold_on(run: Run, log: Log) -> Run:
+    """The same run after the rows that were read since: its fold goes on where it was."""
+    for row in log.checkpoints:
+        run.apply(row)
+    since, snapshot = run.weight
+    run.weight = since + sum(len(row.body) for row in log.checkpoints), snapshot
+    return _as_its_head(run, log)
+
+
+def _as_its_head(run: Run, log: Log) -> Run:
     if run.seq == log.head.seq:
         status = log.head.status
         if status not in get_args(Status) or (status != run.status and (status in ENDED or run.ended)):

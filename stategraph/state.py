@@ -171,6 +171,8 @@ class Schema:
         make = self.load
         if patch:
             values, grown = _patched(values, patch)
+            if self.kind is None and not grown:
+                return IsolatedState(values)
             if grown:
                 make = lambda name, stored: self.load(name, _grow(stored, grown.get(name)))  # noqa: E731  # said once
         elif self.kind is None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from importlib.metadata import entry_points
-
 from stategraph.checkpoint import Checkpointer
 from stategraph.errors import did_you_mean, redacted
 
@@ -20,6 +18,8 @@ def open_checkpointer(url: str) -> Checkpointer:
     Third-party stores are found by the entry-point group `stategraph.checkpointers`. Raises `ValueError` for a URL that
     names no installed store.
     """
+    from importlib.metadata import entry_points  # on first use: it brings the email package
+
     scheme, colon, rest = url.partition(":")
     found = {point.name: point for point in entry_points(group=GROUP)}
     if not colon:
