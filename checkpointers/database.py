@@ -36,7 +36,7 @@ from stategraph.errors import (
     StoreForeign,
 )
 
-__all__ = ["ENDLESS", "Call", "Database", "boundary_of"]
+__all__ = ["ENDLESS", "Call", "Database", "boundary_of", "must_last"]
 
 ENDLESS = 1 << 62
 
@@ -60,21 +60,32 @@ class Database(sqlite3.Connection):
     clock: Clock
     secret: bytes
     relaxed: bool
+    timeout: float
     #: Whether the next commit survives power loss.
     full = True
+    #: Whether a locked file is waited for, and the WAL copied back when it has grown: both may take long.
+    patient = True
     #: What `execute` answers for a call: aiosqlite wraps it, nobody reads it.
     idle: sqlite3.Cursor
+
+    def __init__(self, *given: Any, **named: Any) -> None:
+        super().__init__(*given, **named)
+        #: Held by who uses the connection.
+        self.turn = threading.Lock()
 
     def execute(self, sql: str, parameters: Any = (), /) -> sqlite3.Cursor:
         """SQL as ever, or the call that is given in place of parameters."""
         if type(parameters) is not Call:
             return super().execute(sql, parameters)
-        try:
-            parameters.answer = parameters.method(self, *parameters.arguments)
-        except Exception as error:  # noqa: BLE001  # raised where it was called for
-            parameters.error = error
-        finally:
-            parameters.done = True
+        with self.turn:
+            try:
+                if not self.patient:
+                    self._be_patient(True)
+                parameters.answer = parameters.method(self, *parameters.arguments)
+            except Exception as error:  # noqa: BLE001  # raised where it was called for
+                parameters.error = error
+            finally:
+                parameters.done = True
         try:
             return self.idle
         except AttributeError:
@@ -84,18 +95,47 @@ class Database(sqlite3.Connection):
     def nothing(self) -> None:
         """A call that only waits for its turn."""
 
+    def close(self) -> None:
+        """Close the file, after a step that is being written in another thread."""
+        with self.turn:
+            super().close()
+
+    def write_at_once(self, lease: Lease, seen: int, entries: Sequence[Entry]) -> tuple[bool, Written | None]:
+        """Append here and now, on the caller's thread, if nothing has to be waited for: whether it was done, the answer.
+
+        For rows that need no disk: writing one takes less time than handing it to the thread and taking its answer.
+        """
+        if not self.turn.acquire(blocking=False):
+            return False, None
+        try:
+            if self.patient:
+                self._be_patient(False)
+            return True, self.append(lease, seen, entries, None)
+        except (
+            sqlite3.Error
+        ):  # locked, or anything else: nothing of it is stored, and the thread has the time to find out
+            return False, None
+        finally:
+            self.turn.release()
+
+    def _be_patient(self, patient: bool) -> None:
+        """Set what a call may take its time for."""
+        super().execute(f"PRAGMA busy_timeout={round(self.timeout * 1000) if patient else 0}")
+        super().execute(f"PRAGMA wal_autocheckpoint={1000 if patient else 0}")
+        self.patient = patient
+
     # -- opening
 
-    def prepare(self, clock: Clock, secret: bytes, relaxed: bool, timeout: float) -> threading.Thread:
+    def prepare(self, clock: Clock, secret: bytes, relaxed: bool, timeout: float) -> tuple[threading.Thread, Database]:
         """Check that the file is ours, of a version we know, and make it so if it is empty; the thread it runs on."""
-        self.clock, self.secret, self.relaxed = clock, secret, relaxed
+        self.clock, self.secret, self.relaxed, self.timeout = clock, secret, relaxed, timeout
         self.create_function("sg_digest", 3, digest, deterministic=True)
         self.create_function("sg_may", 3, _may, deterministic=True)
         for pragma in ("trusted_schema=OFF", "cell_size_check=ON", "synchronous=FULL", "journal_size_limit=67108864"):
             super().execute(f"PRAGMA {pragma}")
         self._check_schema()
         self._use_wal(timeout)
-        return threading.current_thread()
+        return threading.current_thread(), self
 
     def _check_schema(self) -> None:
         if self._is_ours():
@@ -200,7 +240,7 @@ class Database(sqlite3.Connection):
         return Written(row[1], row[2], now)
 
     def append(self, lease: Lease, seen: int, entries: Sequence[Entry], snapshot: bytes | None) -> Written | None:
-        self._sync(full=_must_last(entries))
+        self._sync(full=must_last(entries))
         run = super().execute
         try:  # as `transaction` does, whose generator costs as much as a statement
             run("BEGIN IMMEDIATE")
@@ -216,7 +256,7 @@ class Database(sqlite3.Connection):
         """Appends of several runs in one transaction. A broken one undoes the group, which is then repeated one by one."""
         if not calls:
             return
-        self._sync(full=any(_must_last(call.arguments[2]) for call in calls))
+        self._sync(full=any(must_last(call.arguments[2]) for call in calls))
         try:
             with self.transaction():
                 for call in calls:
@@ -406,9 +446,9 @@ class Database(sqlite3.Connection):
         return seq, body
 
 
-def _must_last(entries: Sequence[Entry]) -> bool:
+def must_last(entries: Sequence[Entry]) -> bool:
     """Whether these rows have to survive power loss even with relaxed durability."""
-    return any(entry.status != "running" or entry.opens is not None for entry in entries)
+    return any([entry.status != "running" or entry.opens is not None for entry in entries])  # noqa: C419
 
 
 def _may(approvers: str, actor: str, roles: str | None) -> int:

@@ -171,6 +171,10 @@ class Checkpoint:
             content = self.__dict__["_content"] = decode(self.body) if self.body else {}
         return content
 
+    def knows(self, content: dict[str, Any]) -> None:
+        """Spare `content` the decoding: this is what the body was encoded from, and nobody changes it any more."""
+        self.__dict__["_content"] = content
+
     @property
     def node(self) -> str | None:
         """The node of a driver's row."""
@@ -185,8 +189,7 @@ class Checkpoint:
 _COLUMNS = tuple(Checkpoint.__dataclass_fields__)
 
 
-@dataclass(frozen=True, slots=True)
-class Entry:
+class Entry(NamedTuple):
     """A row that a driver appends: a visit's, at one attempt. `status` is what it proposes for the run."""
 
     kind: Literal["node", "route", "join", "failed", "asked"]
@@ -464,7 +467,7 @@ def seal(
 ) -> bytes:
     """BLAKE2b-128 over a row's columns as a JSON array, a newline and the body."""
     plain = opens is boundary is decision is name is key is actor is act is None
-    if plain and epoch is not None and path is not None and _PLAIN_PATH(path):
+    if plain and epoch is not None and (path == "" or (path is not None and _PLAIN_PATH(path))):
         # A driver's plain row: the same bytes without the encoder. A run id needs no escapes.
         text = f'["{run_id}","{kind}",{epoch},"{path}",{step},{attempt},null,null,null,null,null,null,null,{at_ms}]\n'
     else:

@@ -25,6 +25,7 @@ from stategraph.errors import (
     did_you_mean,
 )
 from stategraph.events import Cursor, Event
+from stategraph.isolation import SCALARS
 from stategraph.patch import DELETE, Patch, applied
 from stategraph.plan import END, Plan
 from stategraph.run import Run, fold, fold_log, fold_on
@@ -55,16 +56,15 @@ class Driver:
         plan, store = self.plan, self.checkpointer
         run_id = check_run_id(run_id) if run_id is not None else new_run_id()
         values = plan.schema.start(state)
-        body = encode(
-            {
-                "graph": plan.name,
-                "version": plan.version,
-                "fingerprint": plan.fingerprint,
-                "max_steps": plan.max_steps,
-                "set": values,
-                "at": plan.entry,
-            }
-        )
+        content = {
+            "graph": plan.name,
+            "version": plan.version,
+            "fingerprint": plan.fingerprint,
+            "max_steps": plan.max_steps,
+            "set": values,
+            "at": plan.entry,
+        }
+        body = encode(content)
         gate = plan.gates.get(plan.entry)
         opens = dump_openings([approval(gate, run_id, "", 0, values, store.clock.now())] if gate else [])
         status: Status = "pending" if opens else "running"
@@ -85,6 +85,8 @@ class Driver:
             head = await store.head(run_id)
             raise RunExists(run_id, head.status if head else None)
         row = Checkpoint(run_id, 0, "start", status, body, store.clock.now(), opens=opens)
+        if SCALARS.issuperset(map(type, values.values())):
+            row.knows(content)
         return Engine(plan, store, fold(run_id, [row]), lease, self._lease_ms, told, (0, len(body))), row
 
     async def go_on(self, run: Run) -> AsyncGenerator[Event, None]:

@@ -21,6 +21,7 @@ from stategraph.events import ACTS, Event
 from stategraph.execution import Execution, InDoubt
 from stategraph.gate import Gate
 from stategraph.heart import renewed
+from stategraph.isolation import SCALARS
 from stategraph.node import Node
 from stategraph.patch import Patch
 from stategraph.plan import END, Plan
@@ -199,7 +200,8 @@ class Engine:
         if gate is not None and not spent:  # a spent budget fails the next position; its gate is asked after a retry
             after = patches.applied(self.run.state, patch)
             opens, status = self._opening(gate, position.path, position.step + 1, after), "pending"
-        await self._append(Entry(kind, position.path, position.step, position.attempt, status, encode(body), opens))
+        row = Entry(kind, position.path, position.step, position.attempt, status, encode(body), opens)
+        await self._append(row, content=body if _flat(patch) and "emits" not in body else None)
 
     async def _route(self, position: Position) -> None:
         """The node is stored, only its router is run again."""
@@ -282,8 +284,11 @@ class Engine:
 
     # -- the log
 
-    async def _append(self, *entries: Entry) -> None:
-        """Append a visit's row (or its row and its router's failure), then take it and whatever came before it."""
+    async def _append(self, *entries: Entry, content: dict[str, Any] | None = None) -> None:
+        """Append a visit's row (or its row and its router's failure), then take it and whatever came before it.
+
+        `content` is what the body of a single row says, where that need not be read back from its bytes.
+        """
         run = self.run
         written = await self.checkpointer.append(self.lease, run.seq, entries, self._snapshot())
         if written is None:
@@ -294,12 +299,13 @@ class Engine:
         for seq, entry in enumerate(entries, first):
             self._since += len(entry.body)
             status: Status = written.status if seq == written.seq else "running"
-            self._take(
-                Checkpoint.of(
-                    run.run_id, seq, entry.kind, status, entry.body, written.at_ms, self.lease.epoch, entry.path,
-                    entry.step, entry.attempt, entry.opens,
-                )
+            row = Checkpoint.of(
+                run.run_id, seq, entry.kind, status, entry.body, written.at_ms, self.lease.epoch, entry.path, entry.step,
+                entry.attempt, entry.opens,
             )  # fmt: skip
+            if content is not None:
+                row.knows(content)
+            self._take(row)
 
     async def _settle(self, status: Status, body: bytes = b"{}") -> None:
         """A row without a visit, if nothing has happened that the fold has not seen."""
@@ -339,7 +345,7 @@ class Engine:
     def _take(self, row: Checkpoint) -> None:
         self.run.apply(row)
         for event in tell(self.run, row, live=True):
-            if not isinstance(event, ACTS):  # readers of the log hear of what somebody did meanwhile
+            if type(event) not in ACTS:  # readers of the log hear of what somebody did meanwhile
                 self.told(event)
 
     def _snapshot(self) -> bytes | None:
@@ -413,6 +419,11 @@ def approval(gate: Gate, run_id: str, path: str, step: int, values: Mapping[str,
         approvers=gate.approvers,
         expires_at=None if gate.expires_in is None else now + round(gate.expires_in * 1000),
     )
+
+
+def _flat(patch: Patch) -> bool:
+    """Whether a patch sets nothing but scalars, which nobody can change behind our back."""
+    return SCALARS.issuperset([type(value) if operation == "set" else None for operation, value in patch.values()])
 
 
 def _ms_since(started: float) -> int:

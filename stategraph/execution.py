@@ -71,7 +71,7 @@ class Execution:
         self._over = False
         self._task = asyncio.current_task()
         self._loop = asyncio.get_running_loop()
-        self._turns: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
+        self._turns: dict[str, asyncio.Lock] | None = None
 
     async def start(self, *, heard: bool) -> None:
         """Tell that the node starts; `heard` lets a reader take that before the node blocks the loop."""
@@ -164,6 +164,8 @@ class Execution:
 
         reason: BaseException
         try:
+            if self._turns is None:  # most nodes have no effects
+                self._turns = defaultdict(asyncio.Lock)
             async with self._turns[index]:  # the same key side by side is one effect: the second waits for the first
                 return (await self._effect(index, call, policy, name=key))["result"]
         except InDoubt as doubt:

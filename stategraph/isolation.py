@@ -11,21 +11,22 @@ from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from typing import Any
 
-__all__ = ["AgentState", "IsolatedState", "copied", "lend"]
+__all__ = ["SCALARS", "AgentState", "IsolatedState", "copied", "lend"]
 
-_SCALARS = frozenset({str, int, float, bool, type(None)})
+#: The types whose values cannot be changed.
+SCALARS = frozenset({str, int, float, bool, type(None)})
 _MISSING = object()
 
 
 def copied(value: Any) -> Any:
     """A deep copy of JSON containers that shares their scalars."""
     kind = type(value)
-    if kind in _SCALARS:
+    if kind in SCALARS:
         return value
     if kind is list:
-        return value[:] if _SCALARS.issuperset(map(type, value)) else [copied(item) for item in value]
+        return value[:] if SCALARS.issuperset(map(type, value)) else [copied(item) for item in value]
     if kind is dict:
-        if _SCALARS.issuperset(map(type, value.values())):
+        if SCALARS.issuperset(map(type, value.values())):
             return value.copy()
         return {key: copied(item) for key, item in value.items()}
     return copy.deepcopy(value)
@@ -61,7 +62,7 @@ class IsolatedState(AgentState):
     def __init__(self, values: Mapping[str, Any], make: Callable[[str, Any], Any] | None = None) -> None:
         super().__init__(values)
         self._make = make
-        self._raw = {key for key, value in values.items() if make is not None or type(value) not in _SCALARS}
+        self._raw = {key for key, value in values.items() if make is not None or type(value) not in SCALARS}
 
     def _own(self, key: str) -> None:
         if key in self._raw:

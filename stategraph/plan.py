@@ -93,13 +93,14 @@ class Plan:
         finally:
             del view
             taken_back()
-        answers = self.answers(source)
-        target = answers.get(answer) if isinstance(answer, str) else None
-        if inspect.iscoroutine(answer):
+        if isinstance(answer, str):
+            targets = router.targets
+            target = targets.get(answer) if targets is not None else answer
+            if target is not None and (targets is not None or target in self.nodes or target == END):
+                return target
+        elif inspect.iscoroutine(answer):
             answer.close()  # nobody will await it
-        if target is None:
-            raise RouteError(source, answer, list(answers), _fix_of(router, answer, self.nodes))
-        return target
+        raise RouteError(source, answer, list(self.answers(source)), _fix_of(router, answer, self.nodes))
 
     def _edges(self) -> Iterator[Edge]:
         for source in self.nodes:

@@ -109,7 +109,10 @@ class Run:
 
     def runnable(self) -> list[Position]:
         """The positions that a driver may start. An ending or a failure makes nothing runnable."""
-        if self.ended or self.ending or any(p.phase == "failed" for p in self.positions.values()):
+        if self.ended or self.ending:
+            return []
+        phases = [p.phase for p in self.positions.values()]
+        if "failed" in phases:
             return []
         return [p for p in self.positions.values() if p.phase in ("ready", "route", "turned")]
 

@@ -37,13 +37,13 @@ class EventBuffer:
     def put(self, event: Event) -> None:
         """Behind `Engine.told`. What a node tells while it runs is in no log yet, so it is never dropped for want of room."""
         live = event.seq is None
-        if not self.behind and (len(self.events) < LIMIT or (live and not isinstance(event, Token))):
+        if not self.behind and (len(self.events) < LIMIT or (live and type(event) is not Token)):
             self.events.append(event)
         elif not live:
             self.behind = True
             self.events.clear()
             self._recent.clear()
-        elif not isinstance(event, Token):
+        elif type(event) is not Token:
             self._recent.append(event)
         self.wake()
 
@@ -95,15 +95,17 @@ async def stream_events(
         while True:
             while buffer.events:
                 event = buffer.events.popleft()
-                cursor = event.cursor or cursor
-                ahead = 0 if event.cursor else ahead + (not isinstance(event, Token))
+                if place := event.cursor:
+                    cursor, ahead = place, 0
+                elif type(event) is not Token:
+                    ahead += 1
                 yield event
             if buffer.behind:
                 seen = engine.run.seq  # and no further: the log may have a row that the engine has not told of yet
                 missed = read_events(engine.checkpointer, engine.run.run_id, after=cursor, acts=False, until=seen)
                 async for event in missed:
                     cursor = event.cursor or cursor
-                    if ahead and isinstance(event, (NodeStart, Custom)):  # its row tells again what was told live
+                    if ahead and type(event) in (NodeStart, Custom):  # its row tells again what was told live
                         ahead -= 1
                         continue
                     ahead = 0
@@ -157,7 +159,7 @@ async def read_events(
             run.apply(row)
             for event in tell(run, row):
                 fresh = after is None or (event.cursor is not None and event.cursor > after)
-                if fresh and (acts or not isinstance(event, ACTS)):
+                if fresh and (acts or type(event) not in ACTS):
                     yield event
         if len(rows) == PAGE:
             continue

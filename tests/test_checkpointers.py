@@ -1050,7 +1050,7 @@ async def test_a_log_without_newer_keys_still_folds(checkpointer: Checkpointer) 
     node = {"node": "plan", "at": "pay", "set": {"y": 2}, "gone": [1]}
     gate = '[{"kind":"approval","path":"","step":1,"node":"pay","digest":"shown"}]'
     lease = await create(checkpointer, body=encode(start))
-    entry = replace(visit(0, "pending", body=encode(node)), opens=gate)
+    entry = visit(0, "pending", body=encode(node))._replace(opens=gate)
     assert await checkpointer.append(lease, 0, [entry]) is not None
     assert await decide(checkpointer, body=b"{}") is not None
     run = fold("r", await checkpointer.history("r"))

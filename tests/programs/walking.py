@@ -181,7 +181,7 @@ class Walk:
     async def append(self, head: Head) -> Call:
         lease, seen, entries = self.lease(head.run_id), self.seen_by_driver(head), [await self.entry(head.run_id)]
         if self.rarely():
-            entries.append(replace(entries[0], kind="failed", step=entries[0].step + 1, attempt=0, status="failed"))
+            entries.append(entries[0]._replace(kind="failed", step=entries[0].step + 1, attempt=0, status="failed"))
         elif self.rarely(0.05):
             entries.append(await self.entry(head.run_id))
         snapshot = b"fold %d" % seen if 0 <= seen <= head.seq and self.rarely() else None
