@@ -1,4 +1,4 @@
-"""The SQLite connection: the verbs as transactions, everything on the thread that aiosqlite gives it."""
+"""The SQLite connection: the verbs as transactions, on the thread that aiosqlite gives it, but for steps written at once."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class Call:
 
 
 class Database(sqlite3.Connection):
-    """The connection, given to aiosqlite by its public `factory=`; everything here runs on its thread."""
+    """The connection, given to aiosqlite by its public `factory=`; who uses it holds its `turn`."""
 
     clock: Clock
     secret: bytes

@@ -1,6 +1,7 @@
 """Runs in one SQLite file: WAL, one connection on a thread of its own, one hop to it per verb.
 
-Appends that wait while the thread is busy are committed together, each fenced and answered on its own.
+Appends that wait while the thread is busy are committed together, each fenced and answered on its own. With relaxed
+durability a lone run's plain steps need no disk and no hop: they are written where they are called for.
 """
 
 from __future__ import annotations
@@ -191,7 +192,7 @@ class SqliteCheckpointer:
             queue.single = lease.run_id
         if queue.single != lease.run_id or queue.busy or must_last(entries):
             return False
-        self._at_once += 1 + sum(len(entry.body) for entry in entries) // 4096
+        self._at_once += len(entries) + len(entries[0].body) // 4096
         if self._at_once > AT_ONCE:
             self._at_once = 0
             return False
