@@ -38,6 +38,7 @@ from stategraph.plan import END, Plan
 from stategraph.run import Position, Run
 from stategraph.state import AgentState, append, merge
 from stategraph.url import open_checkpointer
+from stategraph.worker import Worker
 
 __all__ = [
     "DELETE",
@@ -83,6 +84,7 @@ __all__ = [
     "StoreUnavailable",
     "SystemClock",
     "UnknownRun",
+    "Worker",
     "append",
     "current_context",
     "merge",

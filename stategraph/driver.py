@@ -54,6 +54,24 @@ class Driver:
     ) -> tuple[Engine, Checkpoint]:
         """Store row 0 of a new run; the engine that holds its lease, and the row."""
         plan, store = self.plan, self.checkpointer
+        run_id, content, opens = self._beginning(state, run_id)
+        body = encode(content)
+        status: Status = "pending" if opens else "running"
+        lease = await self._created(run_id, body, status, opens, _owner())
+        row = Checkpoint(run_id, 0, "start", status, body, store.clock.now(), opens=opens)
+        if SCALARS.issuperset(map(type, content["set"].values())):
+            row.knows(content)
+        return Engine(plan, store, fold(run_id, [row]), lease, self._lease_ms, told, (0, len(body))), row
+
+    async def submit(self, state: object, run_id: str | None) -> str:
+        """Store row 0 of a new run that nobody drives yet; its id."""
+        run_id, content, opens = self._beginning(state, run_id)
+        await self._created(run_id, encode(content), "pending" if opens else "ready", opens)
+        return run_id
+
+    def _beginning(self, state: object, run_id: str | None) -> tuple[str, dict[str, Any], str | None]:
+        """A new run's id, what its row 0 says, and the boundary that this row opens if a gate stands at the entry."""
+        plan = self.plan
         run_id = check_run_id(run_id) if run_id is not None else new_run_id()
         values = plan.schema.start(state)
         content = {
@@ -64,10 +82,12 @@ class Driver:
             "set": values,
             "at": plan.entry,
         }
-        body = encode(content)
         gate = plan.gates.get(plan.entry)
-        opens = dump_openings([approval(gate, run_id, "", 0, values, store.clock.now())] if gate else [])
-        status: Status = "pending" if opens else "running"
+        now = self.checkpointer.clock.now()
+        return run_id, content, dump_openings([approval(gate, run_id, "", 0, values, now)] if gate else [])
+
+    async def _created(self, run_id: str, body: bytes, status: Status, opens: str | None, owner: str = "") -> Lease:
+        plan, store = self.plan, self.checkpointer
         lease = await self._taken(
             store.create(
                 run_id,
@@ -77,17 +97,14 @@ class Driver:
                 body=body,
                 status=status,
                 opens=opens,
-                owner=_owner(),
+                owner=owner,
                 lease_ms=self._lease_ms,
             )
         )
         if lease is None:
             head = await store.head(run_id)
             raise RunExists(run_id, head.status if head else None)
-        row = Checkpoint(run_id, 0, "start", status, body, store.clock.now(), opens=opens)
-        if SCALARS.issuperset(map(type, values.values())):
-            row.knows(content)
-        return Engine(plan, store, fold(run_id, [row]), lease, self._lease_ms, told, (0, len(body))), row
+        return lease
 
     async def go_on(self, run: Run) -> AsyncGenerator[Event, None]:
         """Claim a run that was read, drive it and tell what follows."""

@@ -327,6 +327,13 @@ class StateGraph:
             raise engine.failure
         return engine.run
 
+    async def submit(self, state: object, run_id: str | None = None) -> str:
+        """Store a new run for a `Worker` to drive, and answer its id; nothing runs here.
+
+        Raises `RunExists` for an id that is taken, `StateError` for an input that cannot be stored.
+        """
+        return await self._driver().submit(state, run_id)
+
     def run_sync(self, state: object, run_id: str | None = None) -> Run:
         """`run`, for callers without an event loop."""
         return _at_the_edge(self.run(state, run_id), "run(state)")

@@ -24,6 +24,8 @@ from stategraph.cli import (
     history,
     listing,
     showing,
+    submitting,
+    working,
 )
 from stategraph.cli.refusal import DONE, INTERRUPTED, Refused
 from stategraph.cli.session import Session, tell_refusal
@@ -47,11 +49,13 @@ app = typer.Typer(
 
 for command in (
     driving.run,
+    submitting.submit,
     deciding.approve,
     deciding.reject,
     driving.resume,
     driving.recover,
     driving.retry,
+    working.worker,
     cancelling.cancel,
     forking.fork,
     listing.runs,

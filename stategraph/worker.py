@@ -1,0 +1,163 @@
+"""A worker: finds the runs of a store that nobody drives and that can go on, and drives several of them at once."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from contextlib import aclosing
+from functools import partial
+
+from stategraph.checkpoint import ENDED
+from stategraph.errors import CheckpointerError, LeaseLost, RunNotClaimable
+from stategraph.events import Event
+from stategraph.graph import StateGraph
+
+__all__ = ["Worker"]
+
+logger = logging.getLogger("stategraph.worker")
+
+#: A run that raised so often without coming to rest is left alone by this worker.
+TRIES = 3
+#: The longest wait (seconds) between two looks at a store that cannot be reached.
+LONGEST_WAIT = 30.0
+
+
+class Worker:
+    """Drives runs that are ready, runs whose driver has died, and runs with a boundary or a timer whose time has come.
+
+    Any number of workers may share a store: a run is claimed by one. The graphs of a worker share one checkpointer; runs
+    of other graphs are left to other workers. `told` is called with each event.
+    """
+
+    def __init__(self, *graphs: StateGraph, concurrency: int = 10, told: Callable[[Event], None] | None = None) -> None:
+        if not graphs:
+            raise ValueError("a worker without a graph has nothing to drive; give it one")
+        if concurrency < 1:
+            raise ValueError(f"concurrency={concurrency}: a worker drives at least one run at a time")
+        if len({id(graph.checkpointer) for graph in graphs}) > 1:
+            raise ValueError("the graphs of a worker share one checkpointer; make a worker for each store")
+        self._graphs = {graph.name: graph for graph in graphs}
+        if len(self._graphs) < len(graphs):
+            raise ValueError("two graphs of this worker have the same name; give them names of their own")
+        for graph in graphs:
+            graph.plan()  # a faulty graph is refused before anything is claimed
+        self._checkpointer = graphs[0].checkpointer
+        self._concurrency = concurrency
+        self._told = told
+        #: What is driven now, by run.
+        self._driving: dict[str, asyncio.Task[None]] = {}
+        #: How often a run has raised without coming to rest.
+        self._failures: dict[str, int] = {}
+        #: The runs that are left alone, with what they raised last.
+        self.parked: dict[str, Exception] = {}
+        #: Runs that were due but could not be claimed, and when (the loop's time) that was noticed.
+        self._not_now: dict[str, float] = {}
+        #: How many runs that were due were not for this worker when it last looked: they must not hide the others.
+        self._passed_over = 0
+
+    async def poll(self) -> int:
+        """Drive what is due now, `concurrency` runs at most, until they rest; how many there were."""
+        try:
+            started = await self._start_due()
+            while self._driving:
+                await asyncio.wait(self._driving.values())
+        finally:
+            await self._let_go()
+        self._not_now.clear()
+        return started
+
+    async def run(self, stop: asyncio.Event, every: float = 1.0) -> None:
+        """Look for due runs every so many seconds, and whenever one has come to rest, until `stop` is set.
+
+        Then what is being driven is released, `ready` for another worker, and this returns. A store that cannot be
+        reached is tried again, ever less often.
+        """
+        stopping = asyncio.ensure_future(stop.wait())
+        wait = every
+        try:
+            while not stop.is_set():
+                now = asyncio.get_running_loop().time()
+                self._not_now = {run_id: since for run_id, since in self._not_now.items() if now - since < every}
+                try:
+                    await self._start_due()
+                    wait = every
+                except CheckpointerError as error:
+                    wait = min(2 * wait, LONGEST_WAIT)
+                    logger.warning("the store cannot be read (%s); the next look is in %.0f s", error, wait)
+                await asyncio.wait(
+                    {stopping, *self._driving.values()}, timeout=wait, return_when=asyncio.FIRST_COMPLETED
+                )
+        finally:
+            stopping.cancel()
+            await self._let_go()
+
+    async def _start_due(self) -> int:
+        """Start to drive due runs, oldest first, as far as there is room; how many."""
+        room = self._concurrency - len(self._driving)
+        if room <= 0:
+            return 0
+        # What is driven here, parked, or another worker's may all be due as well.
+        limit = room + len(self._driving) + len(self.parked) + len(self._not_now) + self._passed_over
+        runs, boundaries = await self._checkpointer.due(limit=limit)
+        due = dict.fromkeys([*runs, *(boundary.rpartition(":")[0] for boundary in boundaries)])
+        started = passed_over = 0
+        for run_id in due:
+            if started == room:
+                break
+            if run_id in self._driving or run_id in self.parked or run_id in self._not_now:
+                continue
+            head = await self._checkpointer.head(run_id)
+            graph = self._graphs.get(head.graph) if head is not None and head.status not in ENDED else None
+            if graph is None:
+                passed_over += 1
+                continue
+            task = self._driving[run_id] = asyncio.create_task(self._drive(graph, run_id))
+            task.add_done_callback(partial(self._rested, run_id))
+            started += 1
+        self._passed_over = passed_over + (room if passed_over and not started else 0)
+        return started
+
+    def _rested(self, run_id: str, _: asyncio.Task[None]) -> None:
+        del self._driving[run_id]
+
+    async def _drive(self, graph: StateGraph, run_id: str) -> None:
+        """Drive one run until it rests. Whatever it raises is this run's affair alone."""
+        try:
+            async with aclosing(graph.recover(run_id)) as events:
+                async for event in events:
+                    if self._told is not None:
+                        self._told(event)
+        except RunNotClaimable:
+            self._not_now[run_id] = asyncio.get_running_loop().time()  # another was faster, or it waits for a person
+        except LeaseLost as lost:
+            logger.warning("%s", lost)
+        except Exception as error:  # noqa: BLE001  # one bad run does not stop the others
+            await self._note(run_id, error)
+        else:
+            self._failures.pop(run_id, None)
+
+    async def _note(self, run_id: str, error: Exception) -> None:
+        """A failed run waits for a person's retry; one that raised before it came to rest is due again at once."""
+        try:
+            head = await self._checkpointer.head(run_id)
+        except CheckpointerError:  # the store is what failed
+            logger.warning("run %s: %s", run_id, error)
+            return
+        if head is None or head.status in (*ENDED, "failed", "pending"):
+            logger.warning("run %s is %s: %s", run_id, head.status if head else "deleted", error)
+            self._failures.pop(run_id, None)
+            return
+        failures = self._failures[run_id] = self._failures.get(run_id, 0) + 1
+        logger.warning("run %s cannot be driven (%d of %d): %s", run_id, failures, TRIES, error)
+        if failures >= TRIES:
+            del self._failures[run_id]
+            self.parked[run_id] = error
+            logger.error("run %s is left alone until this worker is started again: %s", run_id, error)
+
+    async def _let_go(self) -> None:
+        """Stop driving: each run is released by its engine, and that is waited for."""
+        for task in self._driving.values():
+            task.cancel()
+        while self._driving:
+            await asyncio.wait(self._driving.values())
