@@ -360,6 +360,10 @@ class Database(sqlite3.Connection):
                     super().execute(statement, {"rid": rid})
         return len(runs)
 
+    def fence(self) -> int:
+        self._sync(full=True)
+        return super().execute(verbs.FENCE).rowcount
+
     # -- what follows from a row
 
     def _open_boundaries(self, rid: int, seq: int, opens: str | None) -> None:

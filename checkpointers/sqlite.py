@@ -13,6 +13,7 @@ import sqlite3
 import threading
 import weakref
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from types import TracebackType
 from typing import Concatenate, Literal, ParamSpec, Self, TypeVar, cast
 
@@ -344,6 +345,49 @@ class SqliteCheckpointer:
         removed: int = await self._call(Database.forget, verbs.ENDED_RUNS, {"before": before_ms})
         return removed
 
+    async def fence(self) -> int:
+        """Raise the epoch of every run that has not ended, after its file was restored by other means; how many."""
+        return await self._call(Database.fence)
+
+    # -- copies
+
+    async def backup(self, path: str | os.PathLike[str]) -> None:
+        """Copy everything, as it is at one moment, into a new file that only its owner may read; runs go on meanwhile.
+
+        Raises `StoreUnavailable` where the file exists, and for a store in memory.
+        """
+        if not self.durable:
+            raise StoreUnavailable("a store in memory has no file to copy")
+        await self.head("-")  # the file is made, or found to be somebody else's
+        await self._copied(self.path, os.fspath(path))
+
+    async def restore(self, path: str | os.PathLike[str]) -> int:
+        """Make this store's file, which must not exist yet, from a backup; the answer is how many runs can go on in it.
+
+        Their epochs are raised: a driver from before the restore writes nothing more. Effects that were done after the
+        backup was made are asked for again, under the same idempotency keys.
+        """
+        if not self.durable:
+            raise StoreUnavailable("a store in memory cannot be restored")
+        if self._connection is not None:
+            raise StoreUnavailable(f"{self.path}: it is open; restore into a new file")
+        await self._copied(os.fspath(path), self.path)
+        try:
+            return await self.fence()
+        except CheckpointerError:  # it is no backup of ours
+            await self.close()
+            os.unlink(self.path)
+            raise
+
+    async def _copied(self, source: str, target: str) -> None:
+        """One file copied into a new one by SQLite itself, in a thread of its own."""
+        try:
+            await asyncio.to_thread(_copy, source, target)
+        except FileExistsError:
+            raise StoreUnavailable(f"{target}: a file is there already; name a new one") from None
+        except (OSError, sqlite3.Error, ValueError) as error:
+            raise StoreUnavailable(f"{source} cannot be copied to {target}: {error}") from None
+
     # -- the connection and its thread
 
     async def close(self) -> None:
@@ -486,6 +530,20 @@ class SqliteCheckpointer:
         if name.startswith("SQLITE_CORRUPT"):
             return StoreUnavailable(f"{text}; restore it from a backup")
         return StoreUnavailable(text) if isinstance(error, sqlite3.OperationalError) else CheckpointerError(text)
+
+
+def _copy(source: str, target: str) -> None:
+    """A consistent copy, of what is in the source's WAL too; no file is left behind where it fails."""
+    os.close(os.open(target, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
+    try:
+        connection = sqlite3.connect(f"{Path(source).absolute().as_uri()}?mode=ro", uri=True)
+        try:
+            connection.execute("VACUUM INTO ?", (target,))
+        finally:
+            connection.close()
+    except BaseException:
+        os.unlink(target)
+        raise
 
 
 class _Queue:

@@ -311,6 +311,8 @@ ENDED_RUNS = """
 SELECT r.run FROM runs r JOIN checkpoints c ON c.run = r.run AND c.seq = r.seq
 WHERE r.status IN ('completed', 'rejected', 'cancelled') AND c.at_ms < :before
 """
+#: After a restore: whoever drove a run before it holds an older epoch, and writes nothing more.
+FENCE = "UPDATE runs SET epoch = epoch + 1 WHERE status NOT IN ('completed', 'rejected', 'cancelled')"
 FORGET = (
     "DELETE FROM checkpoints WHERE run = :rid",
     "DELETE FROM snapshots WHERE run = :rid",

@@ -19,6 +19,8 @@ logger = logging.getLogger("stategraph.worker")
 
 #: A run that raised so often without coming to rest is left alone by this worker.
 TRIES = 3
+#: How often (seconds) a worker that keeps runs for a time only removes those whose time is over.
+PRUNED_EVERY = 600.0
 #: The longest wait (seconds) between two looks at a store that cannot be reached.
 LONGEST_WAIT = 30.0
 
@@ -27,10 +29,17 @@ class Worker:
     """Drives runs that are ready, runs whose driver has died, and runs with a boundary or a timer whose time has come.
 
     Any number of workers may share a store: a run is claimed by one. The graphs of a worker share one checkpointer; runs
-    of other graphs are left to other workers. `told` is called with each event.
+    of other graphs are left to other workers. `told` is called with each event. With `keep` (seconds) `run` removes from
+    the store, for good, the runs of any graph that ended longer ago.
     """
 
-    def __init__(self, *graphs: StateGraph, concurrency: int = 10, told: Callable[[Event], None] | None = None) -> None:
+    def __init__(
+        self,
+        *graphs: StateGraph,
+        concurrency: int = 10,
+        keep: float | None = None,
+        told: Callable[[Event], None] | None = None,
+    ) -> None:
         if not graphs:
             raise ValueError("a worker without a graph has nothing to drive; give it one")
         if concurrency < 1:
@@ -44,6 +53,10 @@ class Worker:
             graph.plan()  # a faulty graph is refused before anything is claimed
         self._checkpointer = graphs[0].checkpointer
         self._concurrency = concurrency
+        if keep is not None and keep < 0:
+            raise ValueError(f"keep={keep}: give the seconds that an ended run is kept for")
+        self._keep = keep
+        self._pruned = -PRUNED_EVERY
         self._told = told
         #: What is driven now, by run.
         self._driving: dict[str, asyncio.Task[None]] = {}
@@ -81,6 +94,7 @@ class Worker:
                 self._not_now = {run_id: since for run_id, since in self._not_now.items() if now - since < every}
                 try:
                     await self._start_due()
+                    await self._prune(now)
                     wait = every
                 except CheckpointerError as error:
                     wait = min(2 * wait, LONGEST_WAIT)
@@ -117,6 +131,14 @@ class Worker:
             started += 1
         self._passed_over = passed_over + (room if passed_over and not started else 0)
         return started
+
+    async def _prune(self, now: float) -> None:
+        """Remove the runs that have been kept for long enough, now and then."""
+        if self._keep is not None and now - self._pruned >= PRUNED_EVERY:
+            self._pruned = now
+            removed = await self._checkpointer.prune(self._checkpointer.clock.now() - round(self._keep * 1000))
+            if removed:
+                logger.info("%d ended runs removed", removed)
 
     def _rested(self, run_id: str, _: asyncio.Task[None]) -> None:
         del self._driving[run_id]

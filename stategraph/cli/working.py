@@ -12,6 +12,7 @@ from typing import Annotated, Any
 import typer
 
 from stategraph.checkpoint import Checkpointer
+from stategraph.cli.age import milliseconds
 from stategraph.cli.options import Json, Plain, Store, Traceback
 from stategraph.cli.records import Records
 from stategraph.cli.refusal import DONE, Refused
@@ -39,6 +40,10 @@ def worker(
     every: Annotated[
         float, typer.Option("--every", metavar="SECONDS", min=0.05, max=3600, help="How often to look for runs.")
     ] = 1.0,
+    keep: Annotated[
+        str | None,
+        typer.Option("--keep", metavar="AGE", help="Remove runs that ended longer ago, as in 30d. Left out: none."),
+    ] = None,
     once: Annotated[bool, typer.Option("--once", help="Drive what is due now, then stop.")] = False,
     store: Store = None,
     as_json: Json = False,
@@ -48,9 +53,10 @@ def worker(
     """Drive runs that are ready, whose driver has died, or whose time has come; Ctrl-C or SIGTERM releases them."""
 
     async def work(session: Session) -> int:
+        kept = None if keep is None else milliseconds(keep) / 1000
         async with session.open(new=True) as opened:
             graphs = _graphs(session, files or session.settings.files(), opened)
-            working = Worker(*graphs, concurrency=concurrency, told=_teller(session))
+            working = Worker(*graphs, concurrency=concurrency, keep=kept, told=_teller(session))
             stop = asyncio.Event()
             for number in (signal.SIGINT, signal.SIGTERM):
                 with suppress(NotImplementedError):  # Windows
