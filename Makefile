@@ -48,7 +48,7 @@ clean: ## remove all that was installed or built
 	touch $@
 
 .venv/installed: .venv/created
-	$(BIN)/python -m pip install -qq --editable '.[cli,draw]'
+	$(BIN)/python -m pip install -qq --editable '.[cli,draw,encrypt]'
 	touch $@
 
 .venv/check .venv/docs: .venv/installed
@@ -59,5 +59,5 @@ clean: ## remove all that was installed or built
 	rm -rf dist
 	.venv-test/bin/python -m pip wheel -qq --no-deps --wheel-dir dist .
 	.venv-test/bin/python -m pip install -qq --force-reinstall --no-deps dist/*.whl
-	.venv-test/bin/python -m pip install -qq 'stategraph[cli,draw]' --group test # the wheel stays: it satisfies this
+	.venv-test/bin/python -m pip install -qq 'stategraph[cli,draw,encrypt]' --group test # the wheel stays: it satisfies this
 	touch $@

@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from checkpointers.encrypted import EncryptedCheckpointer
     from checkpointers.memory import MemoryCheckpointer
     from checkpointers.sqlite import SqliteCheckpointer
 
-__all__ = ["MemoryCheckpointer", "SqliteCheckpointer"]
+__all__ = ["EncryptedCheckpointer", "MemoryCheckpointer", "SqliteCheckpointer"]
 
 
 def __getattr__(name: str) -> Any:
@@ -17,6 +18,10 @@ def __getattr__(name: str) -> Any:
         from checkpointers.memory import MemoryCheckpointer
 
         return MemoryCheckpointer
+    if name == "EncryptedCheckpointer":
+        from checkpointers.encrypted import EncryptedCheckpointer
+
+        return EncryptedCheckpointer
     if name == "SqliteCheckpointer":
         from checkpointers.sqlite import SqliteCheckpointer
 

@@ -115,9 +115,10 @@ def fence(store: Store = None, as_json: Json = False, traceback: Traceback = Fal
 
     async def work(session: Session) -> int:
         async with session.open() as opened:
-            if not hasattr(opened, "fence"):
+            bare = _bare(opened)
+            if not hasattr(bare, "fence"):
                 raise Refused(f"the store {redacted(session.url)} cannot raise the epochs of its runs")
-            runs = await cast("_Fenced", opened).fence()
+            runs = await cast("_Fenced", bare).fence()
         session.record({"fenced": runs}) if session.as_json else session.line(f"{counted(runs, 'run')} fenced")
         return DONE
 
@@ -127,4 +128,10 @@ def fence(store: Store = None, as_json: Json = False, traceback: Traceback = Fal
 def _in_a_file(session: Session, store: Checkpointer, instead: str) -> _Copied:
     if sqlite_file(session.url) is None:
         raise Refused(f"the store {redacted(session.url)} is no file; use its database's own means: {instead}")
-    return cast("_Copied", store)
+    return cast("_Copied", _bare(store))
+
+
+def _bare(store: Checkpointer) -> Checkpointer:
+    """The store itself: a copy of what is encrypted stays encrypted."""
+    bare: Checkpointer = getattr(store, "store", store)
+    return bare

@@ -15,6 +15,8 @@ __all__ = ["DEFAULT", "VARIABLE", "open_store", "redacted", "sqlite_file", "with
 #: The environment variable that names the store.
 VARIABLE = "STATEGRAPH_STORE"
 DEFAULT = "sqlite:runs.db"
+#: The environment variable with the keys of a store that is encrypted: hexadecimal, the current one first.
+KEYS = "STATEGRAPH_KEYS"
 
 
 def open_store(url: str, *, new: bool) -> Checkpointer:
@@ -23,9 +25,27 @@ def open_store(url: str, *, new: bool) -> Checkpointer:
     if file is not None:
         _check_file(file, url, new)
     try:
-        return open_checkpointer(url)
+        return _encrypted(open_checkpointer(url))
     except ValueError as error:
         raise Refused(f"the store {redacted(url)!r} cannot be opened: {without_secrets(str(error), url)}") from None
+
+
+def _encrypted(store: Checkpointer) -> Checkpointer:
+    """The store, around which the environment's keys are put; no message shows a key."""
+    given = os.environ.get(KEYS, "").split()
+    if not given:
+        return store
+    try:
+        keys = [bytes.fromhex(key) for key in given]
+    except ValueError:
+        raise Refused(
+            f"${KEYS} holds something that is not hexadecimal; a key is 64 digits, keys are apart by spaces"
+        ) from None
+    try:
+        from checkpointers import EncryptedCheckpointer
+    except ModuleNotFoundError:
+        raise Refused(f"${KEYS} is set, and encryption is not installed: pip install 'stategraph[encrypt]'") from None
+    return EncryptedCheckpointer(store, *keys)
 
 
 def sqlite_file(url: str) -> Path | None:
