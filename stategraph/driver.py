@@ -82,6 +82,8 @@ class Driver:
             "set": values,
             "at": plan.entry,
         }
+        if plan.schema.secrets:
+            content["secrets"] = sorted(plan.schema.secrets)
         gate = plan.gates.get(plan.entry)
         now = self.checkpointer.clock.now()
         return run_id, content, dump_openings([approval(gate, run_id, "", 0, values, now)] if gate else [])

@@ -180,7 +180,7 @@ class Engine:
         except Exception as error:  # noqa: BLE001  # a router's own failure, whatever it is
             self.failure = error
             done = {**body, "phase": "route", **more}
-            failed = {"node": node.name, "error": _told(error), "phase": "route"}
+            failed = {"node": node.name, "error": _told(error, self.run), "phase": "route"}
             await self._append(
                 Entry("node", position.path, position.step, position.attempt, "running", encode(done)),
                 Entry("failed", position.path, position.step + 1, 0, "failed", encode(failed)),
@@ -220,7 +220,7 @@ class Engine:
     async def _fail(
         self, position: Position, error: Exception, phase: str, more: Mapping[str, Any] | None = None
     ) -> None:
-        body = {"node": position.node, "error": _told(error), "phase": phase, **(more or {})}
+        body = {"node": position.node, "error": _told(error, self.run), "phase": phase, **(more or {})}
         node = self.plan.nodes.get(position.node)
         retry, failures = node.retry if node and phase == "node" else None, position.failures + 1
         opens: str | None = None
@@ -450,10 +450,10 @@ def _blamed(error: StateError, patch: Patch, node: str) -> StateError:
     return StateError(error.reason, error.path, node)
 
 
-def _told(error: Exception) -> dict[str, str]:
+def _told(error: Exception, run: Run) -> dict[str, str]:
     """An error as it is stored: its type's name and its text, cut, even if the text cannot be had."""
     try:
         message = str(error)
     except Exception as broken:  # noqa: BLE001  # a hostile __str__ must not replace the failure being stored
         message = f"<its text could not be had: {type(broken).__name__}>"
-    return {"type": type(error).__qualname__, "message": message[:2000]}
+    return {"type": type(error).__qualname__, "message": run.without_secrets(message)[:2000]}

@@ -47,6 +47,7 @@ class StateGraph:
         name: str | None = None,
         version: str = "1",
         reducers: Mapping[str, Reducer] | None = None,
+        secrets: Sequence[str] = (),
         lease: float = 30.0,
     ) -> None:
         if not isinstance(max_steps, int) or max_steps < 1:
@@ -63,7 +64,7 @@ class StateGraph:
         self.name = name or "graph"
         self.version = version
         self.max_steps = max_steps
-        self.schema = Schema(state, reducers)
+        self.schema = Schema(state, reducers, secrets)
         self._given = checkpointer
         self._private: Checkpointer | None = None
         self._lease_ms = round(lease * 1000)

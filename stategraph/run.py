@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal, NamedTuple, TypeAlias, get_args
 
@@ -12,7 +12,12 @@ from stategraph.encoding import decode, encode
 from stategraph.errors import CorruptCheckpoint
 from stategraph.isolation import copied
 
-__all__ = ["OpenBoundary", "Phase", "Position", "Run", "fold"]
+__all__ = ["MASK", "OpenBoundary", "Phase", "Position", "Run", "fold"]
+
+#: What is shown in place of a secret.
+MASK = "***"
+#: Characters: a shorter value is not looked for in texts.
+SHORTEST_SECRET = 4
 
 Phase: TypeAlias = Literal["ready", "gate", "turned", "route", "asked", "timer", "failed"]
 
@@ -75,6 +80,8 @@ class Run:
         self.status: Status = "ready"
         #: Stored (JSON) values by key.
         self.state: dict[str, Any] = {}
+        #: The keys of the state whose values are shown to nobody.
+        self.secrets: list[str] = []
         #: The last checkpoint applied; -1 before the first.
         self.seq = -1
         self.positions: dict[str, Position] = {}
@@ -135,6 +142,19 @@ class Run:
         """The open boundaries that a person may decide, oldest first."""
         return [b for b in self.boundaries.values() if b.opening.kind in ("approval", "question", "in_doubt")]
 
+    def shown(self, values: Mapping[str, Any]) -> dict[str, Any]:
+        """A copy of values of the state as people are shown them: what is secret is masked."""
+        if not self.secrets:
+            return {name: copied(value) for name, value in values.items()}
+        return {name: MASK if name in self.secrets else copied(value) for name, value in values.items()}
+
+    def without_secrets(self, text: str) -> str:
+        """A text without what the state's secret keys say."""
+        for name in self.secrets:
+            for secret in _texts(self.state.get(name)):
+                text = text.replace(secret, MASK)
+        return text
+
     def __repr__(self) -> str:
         where = ", ".join(f"{p.node} {p.phase}" for p in self.positions.values()) or "END"
         return f"<Run {self.run_id!r} of {self.graph!r}: {self.status} at {where}, seq {self.seq}>"
@@ -166,6 +186,7 @@ class Run:
         body = row.content
         self.graph, self.version, self.fingerprint = body["graph"], body["version"], body["fingerprint"]
         self.max_steps, self.parent = body["max_steps"], body.get("parent")
+        self.secrets = body.get("secrets", [])
         if "fold" in body:
             self._restore(copied(body["fold"]))
             self.seq = -1
@@ -312,6 +333,7 @@ class Run:
             "ending": self.ending,
             "turned_down": self.turned_down,
             "epoch": self.epoch,
+            **({"secrets": self.secrets} if self.secrets else {}),
         }
 
     def _restore(self, content: dict[str, Any]) -> None:
@@ -328,9 +350,21 @@ class Run:
             )
 
 
+def _texts(value: Any) -> Iterator[str]:
+    """What a secret value looks like in a text: long enough not to be found in every one."""
+    if isinstance(value, dict):
+        for item in value.values():
+            yield from _texts(item)
+    elif isinstance(value, list):
+        for item in value:
+            yield from _texts(item)
+    elif isinstance(value, (str, int, float)) and len(str(value)) >= SHORTEST_SECRET:
+        yield str(value)
+
+
 _FIELDS = (
     "graph", "version", "fingerprint", "parent", "status", "state", "seq", "steps", "max_steps", "usage", "error",
-    "ending", "turned_down", "epoch",
+    "ending", "turned_down", "epoch", "secrets",
 )  # fmt: skip
 
 _APPLY: dict[str, Callable[[Run, Checkpoint], None]] = {

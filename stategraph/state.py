@@ -7,7 +7,7 @@ import operator
 import types
 import typing
 from collections import defaultdict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime, time
 from decimal import Decimal
 from enum import Enum
@@ -95,17 +95,25 @@ class Key:
 class Schema:
     """What `state=` of a graph declares: a pydantic model, a dataclass, a TypedDict, or nothing (`AgentState`)."""
 
-    def __init__(self, kind: type | None = None, reducers: Mapping[str, Reducer] | None = None) -> None:
+    def __init__(
+        self,
+        kind: type | None = None,
+        reducers: Mapping[str, Reducer] | None = None,
+        secrets: Sequence[str] = (),
+    ) -> None:
         self.kind = kind
+        #: The keys whose values are shown to nobody.
+        self.secrets = frozenset([secrets] if isinstance(secrets, str) else secrets)
         self.keys = _keys_of(kind)
         declared = (
             {"messages": append} if kind is None else {k.name: k.reducer for k in self.keys.values() if k.reducer}
         )
         self.reducers: dict[str, Reducer] = {**declared, **(reducers or {})}
-        unknown = [name for name in self.reducers if kind is not None and name not in self.keys]
-        if unknown:
-            hint = did_you_mean(unknown[0], self.keys)
-            raise GraphError([f"reducers= names {unknown[0]!r}, which {self.name} does not know{hint}"])
+        for given, names in (("reducers", self.reducers), ("secrets", sorted(self.secrets))):
+            unknown = [name for name in names if kind is not None and name not in self.keys]
+            if unknown:
+                hint = did_you_mean(unknown[0], self.keys)
+                raise GraphError([f"{given}= names {unknown[0]!r}, which {self.name} does not know{hint}"])
 
     # -- in: what users give
 

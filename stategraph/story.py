@@ -36,7 +36,7 @@ def tell(run: Run, row: Checkpoint, *, live: bool = False) -> list[Event]:
     if row.opens and not run.ending:  # a boundary of a run that is to end is withdrawn as it opens: nobody is asked
         story.interrupted()
     if row.status == "completed":
-        story.add(Completed, "END", {"final_state": copied(run.state)})
+        story.add(Completed, "END", {"final_state": run.shown(run.state)})
     elif row.status == "rejected":
         story.add(Rejected, run.turned_down or "END", {})
     elif row.status == "cancelled":
@@ -85,7 +85,7 @@ class _Story:
     def node(self) -> None:
         self.started()
         body = self.row.content
-        self.add(StateUpdate, body["node"], {"delta": copied(patch.changes(body))})
+        self.add(StateUpdate, body["node"], {"delta": self.run.shown(patch.changes(body))})
 
     def failed(self) -> None:
         body = self.row.content
@@ -108,7 +108,7 @@ class _Story:
             "decision": self.row.decision,
             "by": self.row.actor,
             "note": body.get("note"),
-            "edit": copied(patch.changes(body.get("edit", {}))),
+            "edit": self.run.shown(patch.changes(body.get("edit", {}))),
         }
         self.add(Decided, body.get("node") or self.place(), payload)
 
@@ -137,7 +137,7 @@ class _Story:
             if opening.kind == "timer":
                 continue
             boundary = OpenBoundary(f"{self.run.run_id}:{self.row.seq}.{nth}", self.row.seq, opening)
-            self.add(Interrupted, opening.node, {"state": copied(self.run.state)}, boundary=shown(boundary))
+            self.add(Interrupted, opening.node, {"state": self.run.shown(self.run.state)}, boundary=shown(boundary))
 
 
 def shown(boundary: OpenBoundary) -> Shown:

@@ -150,24 +150,26 @@ class Worker:
                 async for event in events:
                     if self._told is not None:
                         self._told(event)
-        except RunNotClaimable:
-            self._not_now[run_id] = asyncio.get_running_loop().time()  # another was faster, or it waits for a person
         except LeaseLost as lost:
             logger.warning("%s", lost)
+        except RunNotClaimable:
+            self._not_now[run_id] = asyncio.get_running_loop().time()  # another was faster, or it waits for a person
         except Exception as error:  # noqa: BLE001  # one bad run does not stop the others
-            await self._note(run_id, error)
+            await self._note(graph, run_id, error)
         else:
             self._failures.pop(run_id, None)
 
-    async def _note(self, run_id: str, error: Exception) -> None:
+    async def _note(self, graph: StateGraph, run_id: str, error: Exception) -> None:
         """A failed run waits for a person's retry; one that raised before it came to rest is due again at once."""
         try:
             head = await self._checkpointer.head(run_id)
+            if head is not None and head.status == "failed":
+                run = await graph.info(run_id)  # its stored error has no secrets in it
+                logger.warning("run %s is failed: %s", run_id, run.error)
         except CheckpointerError:  # the store is what failed
             logger.warning("run %s: %s", run_id, error)
             return
         if head is None or head.status in (*ENDED, "failed", "pending"):
-            logger.warning("run %s is %s: %s", run_id, head.status if head else "deleted", error)
             self._failures.pop(run_id, None)
             return
         failures = self._failures[run_id] = self._failures.get(run_id, 0) + 1

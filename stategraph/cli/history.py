@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterator
-from dataclasses import asdict
+from collections.abc import AsyncIterator, Iterator, Sequence
+from dataclasses import asdict, replace
 from typing import Any
 
 from stategraph.checkpoint import Checkpoint, Checkpointer
@@ -13,13 +13,17 @@ from stategraph.cli.refusal import DONE
 from stategraph.cli.session import Session, carry_out
 from stategraph.cli.stored import known_head
 from stategraph.cli.text import pairs, within
+from stategraph.encoding import encode
 from stategraph.errors import moment
 from stategraph.patch import changes
+from stategraph.run import MASK
 
 __all__ = ["history"]
 
 #: Checkpoints that are read at a time.
 PAGE = 500
+#: The parts of a row's content that have values of the state by key.
+_VALUES = frozenset({"set", "append", "merge", "state"})
 
 
 def history(
@@ -30,8 +34,12 @@ def history(
     async def work(session: Session) -> int:
         async with session.open() as opened:
             await known_head(session, opened, run_id)
+            secrets: list[str] = []
             async for row in rows_of(opened, run_id):
-                session.record(_record(row)) if session.as_json else session.line(_line(session, row))
+                if row.kind == "start":
+                    secrets = row.content.get("fold", row.content).get("secrets", [])
+                shown = _masked(row, secrets) if secrets else row
+                session.record(_record(shown)) if session.as_json else session.line(_line(session, shown))
             return DONE
 
     return carry_out(Session(store, as_json=as_json, plain=plain, traceback=traceback), work)
@@ -44,6 +52,20 @@ async def rows_of(store: Checkpointer, run_id: str) -> AsyncIterator[Checkpoint]
         for row in rows:
             yield row
         after = rows[-1].seq
+
+
+def _masked(row: Checkpoint, secrets: Sequence[str]) -> Checkpoint:
+    """The checkpoint, without what its graph says is secret."""
+
+    def hidden(content: Any, values: bool = False) -> Any:
+        if not isinstance(content, dict):
+            return content
+        return {
+            name: MASK if values and name in secrets else hidden(part, name in _VALUES)
+            for name, part in content.items()
+        }
+
+    return replace(row, body=encode(hidden(row.content)))
 
 
 def _record(row: Checkpoint) -> dict[str, Any]:

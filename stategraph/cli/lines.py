@@ -74,7 +74,7 @@ class Lines:
         self._session.line(status)
         if run.status == "pending":
             for boundary in standing.open:
-                for line in boundary_lines(self._session, boundary, run.state, standing.now):
+                for line in boundary_lines(self._session, boundary, run.shown(run.state), standing.now):
                     self._session.line(line)
         else:
             for what, command in standing.steps(self._session):

@@ -64,6 +64,7 @@ def _tell(session: Session, run: Run, head: Head, now: Standing | None) -> None:
 
 def _record(run: Run, head: Head, boundaries: list[Boundary]) -> dict[str, Any]:
     content = {name: value for name, value in run.content().items() if name != "boundaries"}
+    content["state"] = run.shown(run.state)
     return {
         "run_id": run.run_id,
         **content,
@@ -96,5 +97,5 @@ def _lines(session: Session, run: Run, head: Head, now: Standing | None) -> Iter
         for what, command in now.steps(session):
             yield f"{what}: {command}"
     yield "state"
-    for key, value in run.state.items():
+    for key, value in run.shown(run.state).items():
         yield f"  {within(key, 60)} = {within(compact(value), 100_000)}"
