@@ -305,7 +305,7 @@ class Database(sqlite3.Connection):
         if head is None:
             return None
         rid, seq = head
-        if seq != seen:
+        if seq != seen and status != "completed":
             status = "running"
         seq += 1
         body = entry.body

@@ -306,7 +306,7 @@ class MemoryCheckpointer(Checkpointer):
             if len(entries) > 1:
                 self._check_followers(run, entries)
             now, end, last = self.clock.now(), run.seq, entries[-1]
-            proposed = last.status if end == seen else "running"
+            proposed = last.status if end == seen or last.status == "completed" else "running"
             _check_end(run, proposed)
             rows = [(entry, load_openings(entry.opens)) for entry in entries]  # may raise, so before the first is in
             if snapshot is not None:

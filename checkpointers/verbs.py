@@ -43,11 +43,12 @@ RETURNING seq
 
 # -- a driver's rows
 
-#: Any kind: a completed visit takes no more rows, an attempt that failed or asked is not completed, a stop counts only if seen = seq.
+#: Any kind: a completed visit takes no more rows, an attempt that failed or asked is not completed, a stop counts
+#: only if seen = seq, but for `completed`: what nothing is left of, no unseen row can bring back.
 APPEND = """
 INSERT INTO checkpoints (run, seq, kind, status, epoch, path, step, attempt, opens, body, at_ms, digest)
 SELECT n.run, n.seq, :kind, n.status, :epoch, :path, :step, :attempt, :opens, :body, :now, sg_digest(:seal, n.seq, n.status)
-FROM (SELECT r.run, r.seq + 1 AS seq, CASE WHEN r.seq = :seen THEN :status ELSE 'running' END AS status
+FROM (SELECT r.run, r.seq + 1 AS seq, CASE WHEN r.seq = :seen OR :status = 'completed' THEN :status ELSE 'running' END AS status
       FROM runs r WHERE r.run_id = :run AND r.epoch = :epoch AND r.status = 'running') n
 WHERE NOT EXISTS (SELECT 1 FROM checkpoints c WHERE c.run = n.run AND c.path = :path AND c.step = :step
                     AND (c.kind = 'node' OR c.kind = 'route' OR c.kind = 'join'))

@@ -344,6 +344,8 @@ class Checkpointer(Protocol):
     ) -> Written | None:
         """A driver's rows, in one transaction; the last one's status counts if `seen` was the log's end, else `running`.
 
+        `completed` always counts: when nothing is left, no row that was not seen can change that.
+
         None: another epoch, another status, a visit that is completed, or an attempt that has its row: read the log.
         """
         ...

@@ -608,6 +608,16 @@ async def test_the_row_that_consumes_the_last_position_wins_over_a_request(check
     assert answer.status == "completed"
 
 
+async def test_a_completion_counts_although_there_are_rows_unseen(checkpointer: Checkpointer) -> None:
+    """When nothing is left, no request that came meanwhile can overtake it: the next cancel finds an ended run."""
+    lease = await create(checkpointer)
+    await cancel(checkpointer)
+    answer = await checkpointer.append(lease, 0, [visit(0), visit(1, "completed", kind="route")])
+    assert answer is not None
+    assert (answer.seq, answer.status) == (3, "completed")
+    await refused(checkpointer, cancel(checkpointer, "once more"), checkpointer.claim("r", "v", LEASE_MS))
+
+
 @pytest.mark.parametrize(("act", "actor"), [("", "ops"), (":x", "ops"), ("used", "ops"), ("stop", "")])
 async def test_an_operators_act_is_somebodys_and_new(checkpointer: Checkpointer, act: str, actor: str) -> None:
     """Nobody's, nameless and repeated cancels and retries are refused."""
