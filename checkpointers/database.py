@@ -282,7 +282,7 @@ class Database(sqlite3.Connection):
             fast = entry.effect is None and entry.kind in COMPLETES
             written = (self._insert if fast else self._insert_any)(lease, seen + nth, entry, status, now)
             if written is None:
-                if entry is not entries[0]:
+                if nth:
                     raise sqlite3.IntegrityError("a visit that follows a new one has rows already")
                 return None
             if entry.opens:

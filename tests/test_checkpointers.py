@@ -309,6 +309,15 @@ async def test_the_rows_of_one_append_stand_or_fall_together(checkpointer: Check
     await refused(checkpointer, checkpointer.append(lease, 3, both))
 
 
+async def test_one_and_the_same_row_twice_in_an_append_leaves_no_trace(checkpointer: Checkpointer) -> None:
+    """The second cannot be, so the first is not, even if they are one object."""
+    lease = await create(checkpointer)
+    before, row = await everything(checkpointer), visit(0)
+    with pytest.raises(CheckpointerError):
+        await checkpointer.append(lease, 0, [row, row])
+    assert await everything(checkpointer) == before
+
+
 async def test_a_run_does_not_end_as_nobody_asked(checkpointer: Checkpointer) -> None:
     """`rejected` and `cancelled` need a request: proposed without one they are an error, and nothing is stored."""
     lease = await create(checkpointer)
