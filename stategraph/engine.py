@@ -292,7 +292,7 @@ class Engine:
         run = self.run
         written = await self.checkpointer.append(self.lease, run.seq, entries, self._snapshot())
         if written is None:
-            return await self._refused()
+            return await self._refused(asked=entries[0].effect is not None)
         first = written.seq - len(entries) + 1
         if first > run.seq + 1:
             await self.read(first - 1)
@@ -327,13 +327,16 @@ class Engine:
         body = {"version": version, "fingerprint": self.plan.fingerprint, **patches.dump(patch)}
         await self._settle("running", encode(body))
 
-    async def _refused(self) -> None:
-        """A refused row is never answered by executing again: read what is there; the lease may be another's."""
+    async def _refused(self, asked: bool = False) -> None:
+        """A refused row is never answered by executing again: read what is there; the lease may be another's.
+
+        Nobody is asked about an effect whose outcome has come meanwhile, and no row tells of that.
+        """
         seen = self.run.seq
         await self.read()
         head = await self.checkpointer.head(self.run.run_id)
         mine = head is not None and head.epoch == self.lease.epoch
-        if not mine or self.run.seq == seen:
+        if not mine or (self.run.seq == seen and not asked):
             raise LeaseLost(self.run.run_id, head.status if head else "deleted")
 
     async def read(self, until: int | None = None) -> None:

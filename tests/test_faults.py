@@ -820,6 +820,37 @@ async def test_a_loser_never_harms_the_run(stores: Stores, clock: ManualClock, o
     assert (await winner.info("r")).state == {"by": "the winner", "last": True}
 
 
+async def test_an_outcome_that_comes_before_a_person_is_asked_is_taken(stores: Stores, clock: ManualClock) -> None:
+    """The loser's effect ends just when the winner is about to ask about it: nobody is asked, and nothing runs twice."""
+    store, entered, leave, runs = stores(), asyncio.Event(), asyncio.Event(), 0
+
+    async def charge() -> str:
+        nonlocal runs
+        runs += 1
+        entered.set()
+        await leave.wait()
+        return "receipt"
+
+    async def pay(state: AgentState, ctx: Context) -> dict[str, Any]:
+        return {"receipt": await ctx.once("charge", charge)}
+
+    def graph(on: Checkpointer) -> StateGraph:
+        return StateGraph(on, name="pay").add_node("pay", pay).set_entry_point("pay")
+
+    async def around(verb: str, phase: Literal["before", "after"]) -> None:
+        if verb == "append" and phase == "before" and not leave.is_set():
+            leave.set()
+            with pytest.raises(LeaseLost):
+                await loser
+
+    loser = asyncio.create_task(graph(store).run({}, "r"))
+    await entered.wait()
+    clock.advance(LONGER)
+    told = [event.event_type async for event in graph(interposed(store, around)).recover("r")]
+    assert told == ["node_start", "node_start", "state_update", "completed"]
+    assert ((await graph(store).info("r")).state, runs) == ({"receipt": "receipt"}, 1)
+
+
 async def test_a_loser_that_fails_first_is_told_too(stores: Stores, clock: ManualClock) -> None:
     """Its failure comes while the winner is still at work: the run goes on."""
     store = stores()
