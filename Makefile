@@ -6,11 +6,11 @@ BIN := .venv/bin
 TEST := PYTHONSAFEPATH=1 .venv-test/bin/python
 WHEEL_SOURCES := pyproject.toml README.md LICENSE $(shell find stategraph checkpointers -name __pycache__ -prune -o -print)
 
-.PHONY: help demo test check format docs bench clean
+.PHONY: help demo test check format docs bench campaign clean
 .NOTPARALLEL: # two pips in one environment get in each other's way
 
 help: ## list what can be made
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-8s%s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-9s%s\n", $$1, $$2 }' Makefile
 
 demo: .venv/installed ## run the demo from end to end
 	$(BIN)/python examples/demo.py
@@ -35,6 +35,9 @@ docs: .venv/docs ## build the documentation into docs/_build
 
 bench: .venv/installed ## run the benchmarks
 	$(BIN)/python benchmarks/run.py
+
+campaign: .venv/check ## prove the protocol at length; ARGS="walks --seed 7" runs a part
+	$(BIN)/python -m tests.model $(ARGS)
 
 clean: ## remove all that was installed or built
 	rm -rf .venv .venv-test dist docs/_build .hypothesis .*_cache

@@ -13,6 +13,9 @@ from stategraph.checkpoint import Effect, Entry, Lease, Opening, Policy, Status,
 #: An approval that whoever likes may decide; a rejection ends the run.
 GATE = Opening("approval", "", 1, "pay", digest="shown", final=True)
 LEASE_MS = 30_000
+EFFECTS = (
+    "SELECT e.key, r.run_id, e.policy, e.token, e.outcome FROM effects e LEFT JOIN runs r USING (run) ORDER BY e.key"
+)
 
 
 async def create(
@@ -127,9 +130,7 @@ async def effects(store: Checkpointer) -> list[tuple[Any, ...]]:
         kept = store._intents.items()
         return sorted((key, kept.run.run_id, kept.policy, kept.token, kept.outcome) for key, kept in kept)
     assert isinstance(store, SqliteCheckpointer)
-    cursor = await (store._connection or await store._open()).execute(
-        "SELECT e.key, r.run_id, e.policy, e.token, e.outcome FROM effects e LEFT JOIN runs r USING (run) ORDER BY e.key"
-    )
+    cursor = await (store._connection or await store._open()).execute(EFFECTS)
     return [tuple(row) for row in await cursor.fetchall()]
 
 
