@@ -1182,14 +1182,15 @@ async def test_a_row_that_was_cut_out_is_noticed(open_store: OpenStore, tmp_path
     assert (told.value.run_id, told.value.seq) == ("r", seq)
 
 
-async def test_a_tail_that_was_cut_off_is_noticed(open_store: OpenStore, tmp_path: Path) -> None:
-    """However much of it."""
+@pytest.mark.parametrize("first", [0, 4])
+async def test_a_tail_that_was_cut_off_is_noticed(open_store: OpenStore, tmp_path: Path, first: int) -> None:
+    """However much of it, the whole log too."""
     store = open_store()
     await logged(store)
-    by_hand(tmp_path / "runs.db", "DELETE FROM checkpoints WHERE seq > 3")
+    by_hand(tmp_path / "runs.db", "DELETE FROM checkpoints WHERE seq >= ?", first)
     with pytest.raises(CorruptCheckpoint) as told:
         await store.load("r")
-    assert told.value.seq == 4
+    assert told.value.seq == first
 
 
 async def test_rows_that_were_exchanged_are_noticed(open_store: OpenStore, tmp_path: Path) -> None:

@@ -251,3 +251,13 @@ async def test_a_removed_run_leaves_nothing(store: MemoryCheckpointer) -> None:
     effect = await store.effect_begin(await create(store), "key", path="", step=0, policy="ask", token="second")
     assert effect is not None
     assert effect.token == "second"
+
+
+async def test_a_changed_snapshot_is_noticed(store: MemoryCheckpointer) -> None:
+    """A fold that nobody made is served to nobody."""
+    lease = await create(store)
+    await store.append(lease, 0, [visit(0)], snapshot=b'{"n":1}')
+    seq, _, digest = store._runs["r"].snapshot or (0, b"", b"")
+    store._runs["r"].snapshot = seq, b'{"n":9}', digest
+    with pytest.raises(CorruptCheckpoint, match="its snapshot's digest"):
+        await store.load("r")
