@@ -42,7 +42,7 @@ def _encrypted(store: Checkpointer) -> Checkpointer:
             f"${KEYS} holds something that is not hexadecimal; a key is 64 digits, keys are apart by spaces"
         ) from None
     try:
-        from checkpointers import EncryptedCheckpointer
+        from checkpointers.encrypted import EncryptedCheckpointer
     except ModuleNotFoundError:
         raise Refused(f"${KEYS} is set, and encryption is not installed: pip install 'stategraph[encrypt]'") from None
     return EncryptedCheckpointer(store, *keys)
