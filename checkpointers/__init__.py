@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from checkpointers.encrypted import EncryptedCheckpointer
     from checkpointers.memory import MemoryCheckpointer
+    from checkpointers.postgres import PostgresCheckpointer
     from checkpointers.sqlite import SqliteCheckpointer
 
-__all__ = ["EncryptedCheckpointer", "MemoryCheckpointer", "SqliteCheckpointer"]
+__all__ = ["EncryptedCheckpointer", "MemoryCheckpointer", "PostgresCheckpointer", "SqliteCheckpointer"]
 
 
 def __getattr__(name: str) -> Any:
@@ -22,6 +23,10 @@ def __getattr__(name: str) -> Any:
         from checkpointers.encrypted import EncryptedCheckpointer
 
         return EncryptedCheckpointer
+    if name == "PostgresCheckpointer":
+        from checkpointers.postgres import PostgresCheckpointer
+
+        return PostgresCheckpointer
     if name == "SqliteCheckpointer":
         from checkpointers.sqlite import SqliteCheckpointer
 

@@ -14,9 +14,7 @@ from checkpointers import verbs
 from checkpointers.schema import APPLICATION, VERSION, statements
 from stategraph.checkpoint import (
     COMPLETES,
-    Boundary,
     Checkpoint,
-    Decision,
     Effect,
     Entry,
     Head,
@@ -30,13 +28,12 @@ from stategraph.checkpoint import (
     verified,
 )
 from stategraph.clock import Clock
-from stategraph.encoding import decode
 from stategraph.errors import (
     CorruptCheckpoint,
     StoreForeign,
 )
 
-__all__ = ["ENDLESS", "Call", "Database", "boundary_of", "must_last"]
+__all__ = ["ENDLESS", "Call", "Database", "must_last"]
 
 ENDLESS = 1 << 62
 
@@ -457,27 +454,3 @@ def must_last(entries: Sequence[Entry]) -> bool:
 
 def _may(approvers: str, actor: str, roles: str | None) -> int:
     return int(bool({actor, *json.loads(roles or "[]")} & set(json.loads(approvers))))
-
-
-def _note(body: bytes) -> str | None:
-    """The note in an act's body; the body may hold anything else."""
-    try:
-        content = decode(body)
-    except ValueError:
-        return None
-    note = content.get("note") if isinstance(content, dict) else None
-    return note if isinstance(note, str) else None
-
-
-def boundary_of(row: Any) -> Boundary:
-    run_id, short = row[0], row[1]
-    decided = None
-    if row[21] is not None:
-        decided = Decision(row[19] or row[20], row[21], row[22], row[23], _note(row[24]))
-    return Boundary(
-        run_id=run_id, id=f"{run_id}:{short}", opened=row[2], kind=row[3], path=row[4], step=row[5], node=row[6], digest=row[7],
-        final=bool(row[8]), needed=row[9], approvals=row[10],
-        approvers=None if row[11] is None else tuple(json.loads(row[11])),
-        four_eyes=bool(row[12]), state=row[13], effect=row[14], name=row[15], key=row[16], expires_at=row[17], opened_ms=row[18],
-        decided=decided,
-    )  # fmt: skip

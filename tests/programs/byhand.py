@@ -6,6 +6,7 @@ import asyncio
 from typing import Any
 
 from checkpointers.memory import MemoryCheckpointer
+from checkpointers.postgres import PostgresCheckpointer
 from checkpointers.sqlite import SqliteCheckpointer
 from stategraph import Checkpointer
 from stategraph.checkpoint import Effect, Entry, Lease, Opening, Policy, Status, Verdict, Written, dump_openings
@@ -129,6 +130,11 @@ async def effects(store: Checkpointer) -> list[tuple[Any, ...]]:
     if isinstance(store, MemoryCheckpointer):
         kept = store._intents.items()
         return sorted((key, kept.run.run_id, kept.policy, kept.token, kept.outcome) for key, kept in kept)
+    if isinstance(store, PostgresCheckpointer):
+        answer = await store._server.fetch(
+            EFFECTS.replace("effects", "stategraph.effects").replace("runs", "stategraph.runs")
+        )
+        return [tuple(row) for row in answer.rows]
     assert isinstance(store, SqliteCheckpointer)
     cursor = await (store._connection or await store._open()).execute(EFFECTS)
     return [tuple(row) for row in await cursor.fetchall()]

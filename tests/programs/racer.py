@@ -11,7 +11,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from checkpointers.sqlite import SqliteCheckpointer
+from checkpointers import PostgresCheckpointer, SqliteCheckpointer
 from stategraph import AgentState, Checkpointer, Context, DecisionRefused, StateGraph, StateGraphError
 from tests.programs.ledger import note
 
@@ -36,12 +36,19 @@ def build(checkpointer: Checkpointer, ledger: str | Path, seconds: float = 0.0) 
     return graph.set_entry_point("plan").add_edge("plan", "pay").add_edge("pay", "close").add_interrupt_before("pay")
 
 
+def opened(path: str) -> SqliteCheckpointer | PostgresCheckpointer:
+    """The store of a file, or of a PostgreSQL server's URL."""
+    if path.startswith("postgresql:"):
+        return PostgresCheckpointer(path, timeout=30)
+    return SqliteCheckpointer(path, timeout=30)
+
+
 class Racer:
     """One of them."""
 
     def __init__(self, path: str, ledger: str, seconds: float) -> None:
         self.runner = asyncio.Runner()
-        self.store = SqliteCheckpointer(path, timeout=30)
+        self.store = opened(path)
         self.graph = build(self.store, ledger, seconds)
         self.ledger, self.seconds = ledger, seconds
 
@@ -83,8 +90,8 @@ class Racer:
         return told
 
     async def make(self, path: str, who: str) -> Any:
-        """Open a file that may not be there yet, and start a run in it."""
-        async with SqliteCheckpointer(path, timeout=30) as store:
+        """Open a store that may not have been made yet, and start a run in it."""
+        async with opened(path) as store:
             run = await build(store, self.ledger).run({"order": who}, who)
             return run.status
 
