@@ -12,6 +12,7 @@ from benchmarks import disk
 from benchmarks.distributions import distributions
 from benchmarks.figure import Figure
 from benchmarks.job import Job
+from benchmarks.postgres import postgres
 from benchmarks.rounds import Measured, Rounds, cpu_of, fsyncs_of, growth, measure
 
 __all__ = ["WORKLOADS"]
@@ -214,4 +215,5 @@ WORKLOADS: dict[str, Callable[[], list[Figure]]] = {
     "W4": blob,
     "W8": resume,
     "W9": imports,
+    "PG": postgres,
 }
