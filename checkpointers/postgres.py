@@ -163,7 +163,8 @@ class PostgresCheckpointer:
         if stepped is None:
             return None
         seq, at_ms = stepped
-        return Written(seq, entry.status if seq == seen + 1 else "running", at_ms)
+        counts = seq == seen + 1 or entry.status == "completed"
+        return Written(seq, entry.status if counts else "running", at_ms)
 
     async def _append_all(
         self, lease: Lease, seen: int, entries: Sequence[Entry], snapshot: bytes | None
@@ -318,6 +319,11 @@ class PostgresCheckpointer:
         removed: int = (await self._server.fetch(_PRUNE, before_ms, patience=_LONG)).rows[0][0]
         return removed
 
+    async def fence(self) -> int:
+        """Raise the epoch of every run that has not ended, after the database was restored; how many."""
+        fenced: int = (await self._server.fetch(_FENCE, patience=_LONG)).rows[0][0]
+        return fenced
+
     async def close(self) -> None:
         """Close the connections; a pool of the user's stays open."""
         await self._server.close()
@@ -435,6 +441,7 @@ _CANCEL, _RETRY = call("cancel", 6), call("retry", 6)
 _EFFECT_BEGIN, _EFFECT_END = call("effect_begin", 7), call("effect_end", 4)
 _DUE, _DELETE, _PRUNE = call("due", 2), call("delete", 1), call("prune", 1)
 
+_FENCE = bound(f"WITH fenced AS ({verbs.FENCE} RETURNING run) SELECT count(*) FROM fenced", "")
 _HEAD = bound(verbs.HEAD, "run")
 _HISTORY = bound(
     verbs.ROWS.replace(":rid", "(SELECT r.run FROM runs r WHERE r.run_id = :run)").replace(":until", str(_ENDLESS)),

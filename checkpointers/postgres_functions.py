@@ -117,7 +117,7 @@ _STEPS = f"""PERFORM 1 FROM (SELECT 1 FROM {SCHEMA}.runs r WHERE r.run_id = ANY 
   {_NOW}
   RETURN QUERY
   WITH n AS MATERIALIZED (
-    SELECT g.nth, r.run, r.seq + 1 AS seq, CASE WHEN r.seq = g.seen THEN g.status ELSE 'running' END AS status,
+    SELECT g.nth, r.run, r.seq + 1 AS seq, CASE WHEN r.seq = g.seen OR g.status = 'completed' THEN g.status ELSE 'running' END AS status,
            g.epoch, g.kind, g.path, g.step, g.attempt, g.body, g.seal || convert_to(_now || ':', 'UTF8') AS seal
     FROM unnest(_runs, _epochs, _seens, _kinds, _paths, _steps, _attempts, _statuses, _bodies, _seals) WITH ORDINALITY
          g (run_id, epoch, seen, kind, path, step, attempt, status, body, seal, nth)

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from checkpointers import MemoryCheckpointer, SqliteCheckpointer
+from checkpointers import MemoryCheckpointer, PostgresCheckpointer, SqliteCheckpointer
 from stategraph import Checkpointer, ManualClock, StateGraph, StoreForeign, StoreUnavailable, Worker
 from stategraph.checkpoint import Entry
 from stategraph.cli.app import main
@@ -32,6 +32,14 @@ def counting(store: Checkpointer) -> StateGraph:
     """A single node."""
     graph = StateGraph(store, name="counts").add_node("count", lambda state: {"n": 1}).set_entry_point("count")
     return graph.add_edge("count", "END")
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def fenced(request: pytest.FixtureRequest) -> SqliteCheckpointer | PostgresCheckpointer:
+    """Each store that can be restored."""
+    opening = request.getfixturevalue("open_store" if request.param == "sqlite" else "open_postgres")
+    store: SqliteCheckpointer | PostgresCheckpointer = opening()
+    return store
 
 
 async def names(store: Checkpointer) -> list[str]:
@@ -75,6 +83,25 @@ async def test_who_drove_a_run_before_the_restore_writes_nothing_more(open_store
     assert await restored.renew(lease, 60_000) is None
     assert [row.kind for row in await restored.history("r")] == ["start"]
     assert await store.append(lease, 0, [row]) is not None  # where nothing was restored it still drives
+
+
+async def test_a_fenced_store_takes_nothing_more_from_its_drivers(
+    fenced: SqliteCheckpointer | PostgresCheckpointer,
+) -> None:
+    """For what was restored by other means: a run goes on under a new claim alone."""
+    graph = counting(fenced)
+    await graph.run({}, "ended")
+    await graph.submit({}, "r")
+    lease = await fenced.claim("r", "driver", 60_000)
+    assert lease is not None
+    assert await fenced.fence() == 1
+    row = Entry("node", "", 0, 0, "completed", b'{"node":"count","set":{"n":9},"at":"END"}')
+    assert await fenced.append(lease, 0, [row]) is None
+    assert await fenced.release(lease) is False
+    assert [row.kind for row in await fenced.history("r")] == ["start"]
+    ended = await fenced.head("ended")
+    assert ended is not None
+    assert ended.epoch == 1
 
 
 async def test_a_backup_is_made_while_runs_are_driven(open_store: OpenStore, tmp_path: Path) -> None:
