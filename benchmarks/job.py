@@ -14,10 +14,13 @@ __all__ = ["Contender", "Job", "Stopwatch"]
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """Walk a task of so many steps. `pauses` leaves `runs` of them at their gate, `resume` takes them on past it."""
+    """Walk a task of so many steps. `pauses` leaves `runs` of them at their gate, `resume` takes them on past it.
+
+    `crowd` is `runs` cycles at once.
+    """
 
     contender: str
-    task: Literal["cycle", "messages", "blob", "pauses", "resume"]
+    task: Literal["cycle", "messages", "blob", "pauses", "resume", "crowd"]
     steps: int
     #: The database; None: nothing is kept.
     path: str | None = None

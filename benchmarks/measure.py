@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import resource
 import sys
 from dataclasses import replace
 from importlib import import_module
@@ -22,7 +23,8 @@ def main() -> None:
         contender.drive(replace(job, steps=20, path=path), Stopwatch())
     watch = Stopwatch(job.path)
     contender.drive(job, watch)
-    measured = {"cpu": watch.cpu, "wall": watch.wall, "laps": watch.laps, "commits": watch.commits}
+    measured: dict[str, object] = {"cpu": watch.cpu, "wall": watch.wall, "laps": watch.laps, "commits": watch.commits}
+    measured["memory"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
     measured["size"] = None if job.path is None else disk.size(job.path)
     print(json.dumps(measured))
 

@@ -26,13 +26,14 @@ ROOT = Path(__file__).parent.parent
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """What one process said of its job. Seconds and bytes; `commits` as the WAL has them."""
+    """What one process said of its job. Seconds and bytes; `commits` as the WAL has them; `memory` at its peak."""
 
     cpu: float
     wall: float
     laps: list[float]
     commits: int | None
     size: int | None
+    memory: int
 
 
 @dataclass(frozen=True, slots=True)

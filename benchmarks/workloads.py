@@ -111,6 +111,21 @@ def blob() -> list[Figure]:
     ]
 
 
+def crowd() -> list[Figure]:
+    """W5: a thousand runs of ten steps in one process; what they store at the same moment shares a commit."""
+    runs, steps = 1000, 10
+    job = Job("ours", "crowd", steps, DATABASE, "FULL", runs)
+    rounds = Rounds.of_jobs([replace(job, contender="raw"), job], 5)
+    ratio = rounds.ratio("raw", "ours", _wall)
+    ours, raw = (runs / rounds.median(name, _wall) for name in ("ours", "raw"))
+    memory = rounds.median("ours", _memory) / 1e6
+    return [
+        Figure("W5", "runs/s, 1,000 at once, WAL+FULL", ours, raw, ratio, ">= 0.40 of raw", ratio >= 0.40),
+        _slower(rounds, "W5", "CPU us/step, 1,000 runs at once", runs * steps),
+        Figure("W5", "MB of memory", memory, rounds.median("raw", _memory) / 1e6, None, "<= 60 MB", memory <= 60),
+    ]
+
+
 def resume() -> list[Figure]:
     """W8: a fresh process takes runs with a long history on past their approval, its imports left out."""
     pauses = Job("ours", "pauses", HISTORY, DATABASE, "NORMAL", PAUSED)
@@ -193,6 +208,10 @@ def _wall(measured: Measured) -> float:
     return measured.wall
 
 
+def _memory(measured: Measured) -> float:
+    return measured.memory
+
+
 def _size(measured: Measured) -> float:
     assert measured.size is not None
     return measured.size
@@ -213,6 +232,7 @@ WORKLOADS: dict[str, Callable[[], list[Figure]]] = {
     "W2n": relaxed,
     "W3": messages,
     "W4": blob,
+    "W5": crowd,
     "W8": resume,
     "W9": imports,
     "PG": postgres,

@@ -211,16 +211,19 @@ class Database(sqlite3.Connection):
         return super().execute(statement, {**given, "now": self.clock.now()}).fetchall()
 
     def create(self, given: dict[str, Any]) -> Written | None:
-        given["now"] = now = self.clock.now()
-        given["seal"] = self._seal("start", given)
         self._sync(full=True)
         with self.transaction():
-            super().execute(verbs.CREATE_RUN, given)
-            row = super().execute(verbs.CREATE_START, given).fetchone()
-            if row is None:
-                return None
-            self._open_boundaries(row[0], row[1], given["opens"])
-            self._move(*row)
+            return self._create(given)
+
+    def _create(self, given: dict[str, Any]) -> Written | None:
+        given["now"] = now = self.clock.now()
+        given["seal"] = self._seal("start", given)
+        super().execute(verbs.CREATE_RUN, given)
+        row = super().execute(verbs.CREATE_START, given).fetchone()
+        if row is None:
+            return None
+        self._open_boundaries(row[0], row[1], given["opens"])
+        self._move(*row)
         return Written(row[1], row[2], now)
 
     def act(self, statement: str, kind: str, follows: Sequence[str], given: dict[str, Any]) -> Written | None:
@@ -250,14 +253,18 @@ class Database(sqlite3.Connection):
         return written
 
     def together(self, calls: list[Call]) -> None:
-        """Appends of several runs in one transaction. A broken one undoes the group, which is then repeated one by one."""
+        """Calls of several runs, to create or to append, in one transaction.
+
+        A broken one undoes the group, which is then repeated one by one.
+        """
         if not calls:
             return
-        self._sync(full=any(must_last(call.arguments[2]) for call in calls))
+        self._sync(full=any(call.method is Database.create or must_last(call.arguments[2]) for call in calls))
         try:
             with self.transaction():
                 for call in calls:
-                    call.answer = self._append(*call.arguments)
+                    inside = self._create if call.method is Database.create else self._append
+                    call.answer = inside(*call.arguments)
         except (
             sqlite3.OperationalError
         ) as error:  # locked, full: every caller raises it, as nothing of the group is stored
@@ -266,7 +273,7 @@ class Database(sqlite3.Connection):
         except Exception:  # noqa: BLE001  # one of them is broken, whatever breaks it
             for call in calls:
                 try:
-                    call.answer = self.append(*call.arguments)
+                    call.answer = call.method(self, *call.arguments)
                 except Exception as error:  # noqa: BLE001  # its own caller raises it, the others are spared
                     call.answer, call.error = None, error
 

@@ -132,7 +132,7 @@ class SqliteCheckpointer:
             "run": run_id, "graph": graph, "fingerprint": fingerprint, "creator": creator, "body": body, "status": status,
             "parent": parent, "opens": opens, "owner": owner, "lease": lease_ms,
         }  # fmt: skip
-        written = await self._call(Database.create, given)
+        written = await self._together(Call(Database.create, (given,)))
         held = status == "running"
         return None if written is None else Lease(run_id, owner if held else "", int(held), 0)
 
@@ -163,7 +163,11 @@ class SqliteCheckpointer:
             done, at_once = self._database.write_at_once(lease, seen, entries)
             if done:
                 return at_once
-        call = Call(Database.append, (lease, seen, entries, snapshot))
+        return await self._together(Call(Database.append, (lease, seen, entries, snapshot)))
+
+    async def _together(self, call: Call) -> Written | None:
+        """Run a call, committed with whatever else waits."""
+        queue = self._queue()
         if queue.busy:
             answered = asyncio.get_running_loop().create_future()
             queue.waiting.append((call, answered))

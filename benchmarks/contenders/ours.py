@@ -19,7 +19,7 @@ def drive(job: Job, watch: Stopwatch) -> None:
 
 async def walk(job: Job, watch: Stopwatch) -> None:
     """The job's runs, from their start, or from their gate."""
-    task = task_of("pauses" if job.task == "resume" else job.task, job.steps)
+    task = task_of({"resume": "pauses", "crowd": "cycle"}.get(job.task, job.task), job.steps)
     if job.path is None:
         graph = build(task, None, job.steps)
         graph.plan()
@@ -31,6 +31,9 @@ async def walk(job: Job, watch: Stopwatch) -> None:
         graph.plan()
         await store.head("run")  # the file is opened at the first use
         with watch:
+            if job.task == "crowd":
+                await asyncio.gather(*(start(graph, task, f"run-{number:032}") for number in range(job.runs)))
+                return
             for number in range(job.runs):
                 if job.task == "resume":
                     await take_on(graph, f"run-{number:032}")

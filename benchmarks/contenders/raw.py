@@ -27,6 +27,9 @@ def drive(job: Job, watch: Stopwatch) -> None:
     if job.task == "pauses":
         with watch:
             pause(connection, job)
+    elif job.task == "crowd":
+        with watch:
+            crowd(connection, job)
     elif job.task == "resume":
         with watch:
             resume(connection, job, watch)
@@ -49,6 +52,24 @@ def connect(path: str, synchronous: str) -> sqlite3.Connection:
     )
     connection.execute("CREATE TABLE IF NOT EXISTS folded (run INTEGER PRIMARY KEY, step INTEGER, body TEXT)")
     return connection
+
+
+def crowd(connection: sqlite3.Connection, job: Job) -> None:
+    """Runs in step, what they keep in one transaction a step."""
+    task = task_of("cycle", job.steps)
+    states, nodes = [dict(task.start) for _ in range(job.runs)], [task.entry] * job.runs
+    for step in range(job.steps + 1):
+        connection.execute("BEGIN IMMEDIATE")
+        for run, state in enumerate(states):
+            keep, node = keeper(connection, run), nodes[run]
+            if step == 0:
+                keep(0, "", state)
+                continue
+            delta = task.nodes[node](state)
+            take(state, delta)
+            keep(step, node, delta)
+            nodes[run] = task.edges[node] if node in task.edges else task.routers[node](state)
+        connection.execute("COMMIT")
 
 
 def keeper(connection: sqlite3.Connection, run: int) -> Keep:
