@@ -113,7 +113,8 @@ class Driver:
         store, run_id = self.checkpointer, run.run_id
         while (lease := await self._taken(store.claim(run_id, _owner(), self._lease_ms))) is None:
             refused = await self.refusal(run_id)
-            if refused.status != "ready":  # else its driver has let go of it just now
+            free = refused.status == "ready" or (refused.status == "running" and not isinstance(refused, LeaseHeld))
+            if not free:  # else its driver has let go of it just now, or its lease was over in between
                 raise refused
         buffer = EventBuffer()
         try:

@@ -1121,6 +1121,27 @@ async def test_a_run_that_somebody_drives_is_refused_to_others(
     await events.aclose()
 
 
+class Slow(MemoryCheckpointer):
+    """A minute passes after a claim that was refused."""
+
+    async def claim(self, run_id: str, owner: str, lease_ms: int) -> Lease | None:
+        lease = await super().claim(run_id, owner, lease_ms)
+        if lease is None:
+            assert isinstance(self.clock, ManualClock)
+            self.clock.advance(60)
+        return lease
+
+
+async def test_a_lease_that_ends_while_its_refusal_is_explained_is_no_refusal() -> None:
+    """Whoever asked a moment too early claims again, and is not told to recover what it is recovering."""
+    store = Slow(clock=ManualClock())
+    graph = StateGraph(store, name="late").add_node("a", lambda state: {"n": 1}).set_entry_point("a")
+    graph.add_edge("a", "END")
+    await graph.submit({}, "r")
+    assert await store.claim("r", "dead", 30_000) is not None
+    assert [event.event_type async for event in graph.recover("r")][-1] == "completed"
+
+
 async def test_a_run_whose_lease_is_over_can_be_taken_over(
     checkpointer: Checkpointer, clock: ManualClock, ran: list[str]
 ) -> None:
