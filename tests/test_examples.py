@@ -74,6 +74,10 @@ run.svg written, it shows: pending
 | --- | --- | --- | --- |
 | check | starts here | router: yes → pay; no → END | reads customer; writes known |
 | pay | gate: approvers: bob; expires after 1 h; rejected or expired, ends the run | END | irreversible; writes status |""",
+    "worker": """\
+submitted: {'ready'}
+workers ended with [0, 0]
+driven: {'completed'} steps: {2}""",
     "own_checkpointer": """\
 purchase-1 waits for a decision, checkpoint 1 is stored
 node_start buy
