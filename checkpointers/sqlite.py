@@ -57,6 +57,8 @@ Answer = TypeVar("Answer")
 _making = threading.Lock()
 #: With relaxed durability: after about so many pages the thread gets a step, to copy the WAL back if it has grown.
 AT_ONCE = 200
+#: A prune removes so many runs in a transaction, so that drivers get a turn in between.
+_SOME_ENDED_RUNS = f"{verbs.ENDED_RUNS} LIMIT 100"
 
 
 class SqliteCheckpointer:
@@ -347,7 +349,9 @@ class SqliteCheckpointer:
 
     async def prune(self, before_ms: int) -> int:
         """Remove the runs that ended before a time."""
-        removed: int = await self._call(Database.forget, verbs.ENDED_RUNS, {"before": before_ms})
+        removed = 0
+        while some := await self._call(Database.forget, _SOME_ENDED_RUNS, {"before": before_ms}):
+            removed += some
         return removed
 
     async def fence(self) -> int:

@@ -199,6 +199,23 @@ async def test_a_worker_removes_what_ended_long_ago(checkpointer: Checkpointer, 
     assert sorted(await names(checkpointer)) == ["last", "new", "waits"]
 
 
+async def test_a_large_prune_lets_others_write_in_between(open_store: OpenStore) -> None:
+    """It takes several transactions, and a run that is driven meanwhile is stored between two of them."""
+    store = open_store(durability="relaxed")
+    graph = counting(store)
+    await asyncio.gather(*(graph.run({}, f"old-{number}") for number in range(350)))
+    await store.head("-")
+    kinds: list[str] = []
+    store._database.set_trace_callback(lambda sql: kinds.append(sql.split()[0]))
+    pruning = asyncio.ensure_future(store.prune(store.clock.now() + 1))
+    assert await graph.submit({}, "new") == "new"
+    assert await pruning == 350
+    inserted = kinds.index("INSERT")
+    assert "DELETE" in kinds[:inserted]
+    assert "DELETE" in kinds[inserted:]
+    assert await names(store) == ["new"]
+
+
 def command(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
     code = main(arguments)
     out, error = capsys.readouterr()
