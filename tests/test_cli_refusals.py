@@ -87,13 +87,15 @@ def test_json_that_is_none_is_2_and_nothing_happens(folder: Folder) -> None:
     """The option, the place and the fault are named; a value that does not fit is named by its key."""
     folder.write("deep.json", "[" * 100_000)
     folder.write("typed.py", TYPED)
-    comma, constant, kind, deep, missing, wrong, extra = folder.type_all(
+    comma, constant, kind, deep, missing, wrong, extra, twice = folder.type_all(
         ("run", "refund.py", "--input", '{"amount" 900}'), ("retry", "r1", "--patch", '{"a": NaN}'),
         ("run", "refund.py", "--input", "[1]"), ("approve", "r1", "--edit", "@deep.json"),
         ("run", "refund.py", "--input", "@nowhere.json"), ("run", "typed.py", "--input", '{"amount": "many"}'),
         ("run", "typed.py", "--input", '{"amount": 1, "amuont": 2}'),
+        ("run", "typed.py", "--input", '{"amount": 1, "amount": 900}'),
     )  # fmt: skip
-    assert {each.code for each in (comma, constant, kind, deep, missing, wrong, extra)} == {2}
+    assert {each.code for each in (comma, constant, kind, deep, missing, wrong, extra, twice)} == {2}
+    assert 'the key "amount" is there twice' in twice.sentence
     assert "--input is no JSON: Expecting ':' delimiter at line 1, column 11" in comma.sentence
     assert "NaN has no place in JSON" in constant.sentence
     assert "must be a JSON object" in kind.sentence

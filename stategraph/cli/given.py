@@ -19,7 +19,9 @@ def given_json(option: str, text: str, parse_float: Callable[[str], Any] = float
     """The value; `Refused` names the option, the place and the fault."""
     written = _read(option, text[1:]) if text.startswith("@") else text
     try:
-        return json.loads(written, parse_constant=_refuse_constant, parse_float=parse_float)
+        return json.loads(
+            written, parse_constant=_refuse_constant, parse_float=parse_float, object_pairs_hook=_each_key_once
+        )
     except json.JSONDecodeError as error:
         found = f"{error.msg} at line {error.lineno}, column {error.colno}"
     except (ValueError, RecursionError) as error:  # numbers of thousands of digits, thousands of brackets, NaN
@@ -45,6 +47,16 @@ def _read(option: str, name: str) -> str:
     except (OSError, ValueError) as error:  # no such file, a NUL in its name, bytes that are no UTF-8
         reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
         raise Refused(f"{option} names the file {name!r}, which cannot be read ({reason}); check the path") from None
+
+
+def _each_key_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """The object; one that says two things of a key says nothing."""
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        names = [name for name, _ in pairs]
+        twice = next(name for name in names if names.count(name) > 1)
+        raise ValueError(f"the key {within(json.dumps(twice), 60)} is there twice")
+    return found
 
 
 def _refuse_constant(name: str) -> NoReturn:
