@@ -340,6 +340,29 @@ def test_a_graph_is_checked(folder: Folder) -> None:
     assert faulty.lines[-1] == f"{len(faulty.lines) - 1} faults"
 
 
+def test_what_is_guessed_of_a_router_is_told(folder: Folder) -> None:
+    """A router whose targets nobody declared is no fault: exit code 0, and what to write."""
+    folder.write("guessed.py", GUESSED)
+    plain, record = folder.type_all(("check", "guessed.py"), ("check", "guessed.py", "--json"))
+    assert plain.code == 0
+    assert [line.partition(";")[0] for line in plain.lines[1:]] == [
+        "guessed.py: that the router after 'a' leads to 'b' was read from its code",
+        "guessed.py: nothing says where the router after 'b' leads, so it may lead anywhere",
+    ]
+    assert len(json.loads(record.out)["guesses"]) == 2
+
+
+GUESSED = """
+from stategraph import StateGraph
+
+def after_a(state):
+    return "b"
+
+graph = StateGraph(name="guessed").add_node("a", lambda s: {}).add_node("b", lambda s: {}).set_entry_point("a")
+graph.add_conditional_edge("a", after_a).add_conditional_edge("b", lambda state: state["where"])
+"""
+
+
 FAULTY = """
 from stategraph import StateGraph
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Annotated, Any
 
 import typer
@@ -45,8 +45,21 @@ def _check(session: Session, file: str) -> int:
     except GraphError as error:
         _tell(session, {"file": file, "faults": list(error.faults)}, _faulty(file, error.faults))
         return FAILED
-    _tell(session, {"file": file, "faults": [], **_content(plan)}, [_sound(file, plan)])
+    guesses = list(_guesses(plan))
+    lines = [_sound(file, plan), *(f"{within(file)}: {within(guess)}" for guess in guesses)]
+    _tell(session, {"file": file, "faults": [], "guesses": guesses, **_content(plan)}, lines)
     return DONE
+
+
+def _guesses(plan: Plan) -> Iterator[str]:
+    """What nobody has declared of where routers lead: no fault, but a picture and a typo are only as good as that."""
+    for source, router in plan.routers.items():
+        declare = f"say it with add_conditional_edge({source!r}, ..., [targets]) or with a Literal as its return type"
+        if router.known_by == "unknown":
+            yield f"nothing says where the router after {source!r} leads, so it may lead anywhere; {declare}"
+        elif router.known_by == "inferred":
+            found = ", ".join(map(repr, router.targets or ()))
+            yield f"that the router after {source!r} leads to {found} was read from its code; {declare}"
 
 
 def _tell(session: Session, record: dict[str, Any], lines: list[str]) -> None:
