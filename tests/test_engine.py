@@ -39,6 +39,7 @@ from stategraph import (
     current_context,
 )
 from stategraph.checkpoint import Entry, Lease, Written
+from stategraph.context import effect_key
 
 #: A busy machine is no failure.
 untimed = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -1514,3 +1515,12 @@ async def test_what_a_failing_node_emitted_is_kept_too(checkpointer: Checkpointe
     live = [event.event_type for event in await told_until(OSError, graph.stream({}, "r"))]
     assert live == ["node_start", "custom", "failed"]
     assert [event.event_type async for event in graph.events("r")] == live
+
+
+def test_the_keys_of_effects_never_change() -> None:
+    """A receiver that honours them has them stored: of run, path, step, node and index, and of nothing else."""
+    assert effect_key("order-7", "", 3, "pay") == "1947cda3bf5549cdc1561bea23fe7aa8707f677ab43b8e42f5167ee559f3dea6"
+    assert (
+        effect_key("order-7", "0.1/3.0", 0, "pay", "once:mail")
+        == "74a830201d7ed4f47eb25f4f3882e7a0456ffdbf5b819a3f0df80ffe8237f756"
+    )

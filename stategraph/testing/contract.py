@@ -1,0 +1,19 @@
+"""The contract of a store, as tests: whoever writes one inherits them."""
+
+from __future__ import annotations
+
+from stategraph.testing.decisions import Decisions
+from stategraph.testing.effects import Effects
+from stategraph.testing.endings import Endings
+from stategraph.testing.leases import Leases
+from stategraph.testing.reading import Reading
+from stategraph.testing.rows import Rows
+from stategraph.testing.signals import Signals
+from stategraph.testing.snapshots import Snapshots
+from stategraph.testing.texts import Texts
+
+__all__ = ["CheckpointerContract"]
+
+
+class CheckpointerContract(Leases, Rows, Decisions, Endings, Effects, Signals, Reading, Texts, Snapshots):
+    """All that a checkpointer promises; a test class of yours inherits it and writes `open`."""
