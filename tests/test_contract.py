@@ -1,30 +1,91 @@
-"""What every store promises, on each of ours and on the example's."""
+"""What every store promises, held by each of ours and by the example's."""
 
 from __future__ import annotations
 
+import importlib.util
+import sqlite3
 from pathlib import Path
+from typing import Any
 
 from checkpointers import MemoryCheckpointer, SqliteCheckpointer
+from checkpointers.schema import VERSION
 from stategraph import Checkpointer, Clock
 from stategraph.testing import CheckpointerContract
 from tests.programs.byhand import effects
 
+ROOT = Path(__file__).parent.parent
 
-class TestMemory(CheckpointerContract):
-    """The memory store: what needs a file is skipped."""
+
+class OurContract(CheckpointerContract):
+    """The contract, and what our stores keep that no verb tells."""
+
+    async def untold(self, store: Checkpointer) -> object:
+        return await effects(store)
+
+
+class TestMemory(OurContract):
+    """In memory; what needs a store that outlives its process is skipped."""
 
     def open(self, folder: Path, clock: Clock) -> Checkpointer:
         return MemoryCheckpointer(clock=clock)
 
-    async def untold(self, store: Checkpointer) -> object:
-        return await effects(store)
 
+class OurSqlite(OurContract):
+    """What SQLite's stores have in common."""
 
-class TestSqlite(CheckpointerContract):
-    """SQLite's, as it is when nothing is said."""
+    golden = sorted((ROOT / "tests/golden").glob("sqlite-*.db"))
 
-    def open(self, folder: Path, clock: Clock) -> Checkpointer:
+    def open(self, folder: Path, clock: Clock) -> SqliteCheckpointer:
         return SqliteCheckpointer(folder / "runs.db", clock=clock, timeout=30)
 
-    async def untold(self, store: Checkpointer) -> object:
-        return await effects(store)
+    def make_newer(self, folder: Path) -> None:
+        connection = sqlite3.connect(folder / "runs.db")
+        connection.execute(f"PRAGMA user_version={VERSION + 1}")
+        connection.close()
+
+    async def work(self, store: Checkpointer) -> int:
+        """How many instructions SQLite has executed, in tens, since this was first asked."""
+        assert isinstance(store, SqliteCheckpointer)
+        if (counted := self.__dict__.setdefault("_counted", {}).get(store)) is None:
+            counted = self.__dict__["_counted"][store] = [0]
+
+            def count() -> int:
+                counted[0] += 1
+                return 0
+
+            store._database.set_progress_handler(count, 10)
+        return int(counted[0])
+
+
+class TestSqlite(OurSqlite):
+    """SQLite's, with an fsync for every step."""
+
+    def test_this_versions_golden_database_is_kept(self) -> None:
+        """Whoever changes the tables adds one: `python tests/golden/sqlite.py`."""
+        assert [path.name for path in self.golden] == [f"sqlite-{version}.db" for version in range(1, VERSION + 1)]
+
+
+class TestSqliteRelaxed(OurSqlite):
+    """SQLite's, where a plain step is left to the next fsync."""
+
+    def open(self, folder: Path, clock: Clock) -> SqliteCheckpointer:
+        return SqliteCheckpointer(folder / "runs.db", clock=clock, timeout=30, durability="relaxed")
+
+
+class TestOwn(OurSqlite):
+    """The example's, which tells somebody of every pause."""
+
+    def open(self, folder: Path, clock: Clock) -> SqliteCheckpointer:
+        store: SqliteCheckpointer = own().TellingCheckpointer(folder / "runs.db", tell=lambda text: None)
+        store.clock = clock
+        return store
+
+
+def own() -> Any:
+    """examples/own_checkpointer.py, by its path."""
+    spec = importlib.util.spec_from_file_location("own_checkpointer", ROOT / "examples/own_checkpointer.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module

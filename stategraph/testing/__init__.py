@@ -15,5 +15,6 @@ except ModuleNotFoundError as missing:
 pytest.register_assert_rewrite(*(f"{__name__}.{module.name}" for module in pkgutil.iter_modules(__path__)))
 
 from stategraph.testing.contract import CheckpointerContract  # noqa: E402  # it has to come after
+from stategraph.testing.golden import fill  # noqa: E402
 
-__all__ = ["CheckpointerContract"]
+__all__ = ["CheckpointerContract", "fill"]

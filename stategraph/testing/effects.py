@@ -101,3 +101,21 @@ class Effects(Suite):
         await self.refused(store, store.effect_end("r", "k", "lost", b"1"))
         assert await store.effect_end("r", "k", "mine", b"2") == b"2"
         assert await begin(store, lease, "later", policy="keyed") == Effect("mine", b"2")
+
+    async def test_a_refused_intent_leaves_no_trace(self, store: Checkpointer, clock: ManualClock) -> None:
+        """Whoever may begin the effect afterwards is the first to."""
+        old = await create(store)
+        clock.advance(LONGER)
+        lease = await claimed(store)
+        assert await begin(store, old, "of the dead") is None
+        assert await store.effect_end("r", "k", "of the dead", b"1") is None
+        assert await begin(store, lease, "mine") == Effect("mine", None)
+
+    async def test_an_effect_belongs_to_one_run(self, store: Checkpointer) -> None:
+        """Its key is that run's; another run's execution is not handed its outcome."""
+        lease = await create(store)
+        await begin(store, lease, "t")
+        other = await create(store, "s")
+        assert await store.effect_end("s", "k", "t", b"2") is None
+        assert await begin(store, other, "u", "of s") == Effect("u", None)
+        assert await store.effect_end("r", "k", "t", b"1") == b"1"

@@ -10,7 +10,7 @@ import pytest
 from stategraph.checkpoint import Checkpointer, Effect, Opening
 from stategraph.clock import ManualClock
 from stategraph.errors import StoreClosed
-from stategraph.testing.byhand import GATE, ROUTED, begin, cancel, create, decide, paused, retry, states, visit
+from stategraph.testing.byhand import GATE, ROUTED, begin, cancel, claimed, create, decide, paused, retry, states, visit
 from stategraph.testing.suite import Suite
 
 __all__ = ["Reading"]
@@ -52,6 +52,19 @@ class Reading(Suite):
         assert [head.run_id for head in await store.runs(graph="even", before="r4")] == ["r2", "r0"]
         assert await store.runs(status="failed") == []
         assert await store.runs(before="nobody") == []
+
+    async def test_a_page_does_not_move_when_runs_are_added(self, store: Checkpointer) -> None:
+        """Whoever reads on gets what was there, once each, however many runs have begun or gone on meanwhile."""
+        for number in range(6):
+            await create(store, f"old{number}", "ready")
+        told = [head.run_id for head in await store.runs(limit=2)]
+        while page := await store.runs(limit=2, before=told[-1]):
+            await create(store, f"new{len(told)}")
+            await claimed(store, f"old{len(told) % 6}")
+            told += [head.run_id for head in page]
+        assert told == [f"old{number}" for number in reversed(range(6))]
+        assert await store.runs(limit=0) == []
+        assert len(await store.runs(limit=10**6)) == 8
 
     async def test_a_log_is_read_from_and_to_anywhere(self, store: Checkpointer) -> None:
         """`after` is what the reader has, `until` and `limit` where it stops."""
@@ -131,6 +144,37 @@ class Reading(Suite):
         runs, boundaries = await store.due()
         assert (sorted(runs), boundaries) == (["abandoned", "free"], [])
         assert len((await store.due(limit=1))[0]) == 1
+
+    async def test_nothing_that_is_due_is_never_told(self, store: Checkpointer, clock: ManualClock) -> None:
+        """A worker that takes a few at a time comes to all of them."""
+        for number in range(5):
+            await create(store, f"r{number}", "ready")
+            await paused(store, f"w{number}", replace(GATE, expires_at=clock.now() + 1 + number))
+        clock.advance(1)
+        told: list[str] = []
+        for _ in range(5):
+            runs, boundaries = await store.due(limit=2)
+            assert len(runs) <= 2
+            assert len(boundaries) <= 2
+            told += [*runs, *boundaries]
+            for run_id in runs:
+                await claimed(store, run_id)
+            for boundary in boundaries:
+                await store.expire(*boundary.split(":"))
+        assert sorted(told) == [f"r{number}" for number in range(5)] + [f"w{number}:1.0" for number in range(5)]
+        assert await store.due() == ([], [])
+
+    async def test_a_log_is_read_in_pages(self, store: Checkpointer) -> None:
+        """Each row once, in order, also while more are added."""
+        lease, seen = await create(store), -1
+        pages = []
+        while page := await store.history("r", after=seen, limit=2):
+            if len(pages) < 4:
+                await store.append(lease, len(pages), [visit(len(pages))])
+            pages.append(page)
+            seen = page[-1].seq
+        assert [row.seq for page in pages for row in page] == [*range(len(await store.history("r")))]
+        assert {len(page) for page in pages} <= {1, 2}
 
     async def test_only_ended_runs_are_removed(self, store: Checkpointer, clock: ManualClock) -> None:
         """With everything of them: their id, boundaries and effects are free again."""
