@@ -3,6 +3,7 @@
 A checkpointer is any object with the methods of `stategraph.Checkpointer`: there is nothing to inherit or to register.
 Every verb must be one atomic step that answers None where its predicate refuses it. Changing what a store does around
 its verbs, as here, is safe; a store for another database has to keep every predicate (docs/checkpointers.md lists them).
+Either is held to the contract by `stategraph.testing` (docs/testing.md), which is why it takes a clock.
 """
 
 import asyncio
@@ -11,15 +12,15 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from checkpointers import SqliteCheckpointer
-from stategraph import AgentState, StateGraph
+from stategraph import AgentState, Clock, StateGraph
 from stategraph.checkpoint import Entry, Lease, Written
 
 
 class TellingCheckpointer(SqliteCheckpointer):
     """Tells of a pause after it is stored, so that nobody is called for a run that a crash then forgets."""
 
-    def __init__(self, path: Path, tell: Callable[[str], None]) -> None:
-        super().__init__(path)
+    def __init__(self, path: Path, tell: Callable[[str], None], clock: Clock | None = None) -> None:
+        super().__init__(path, clock=clock)
         self.tell = tell
 
     async def append(

@@ -34,6 +34,8 @@ class OurSqlite(OurContract):
     """What SQLite's stores have in common."""
 
     golden = sorted((ROOT / "tests/golden").glob("sqlite-*.db"))
+    #: How many instructions SQLite has executed, in tens.
+    executed: int | None = None
 
     def open(self, folder: Path, clock: Clock) -> SqliteCheckpointer:
         return SqliteCheckpointer(folder / "runs.db", clock=clock, timeout=30)
@@ -44,17 +46,15 @@ class OurSqlite(OurContract):
         connection.close()
 
     async def work(self, store: Checkpointer) -> int:
-        """How many instructions SQLite has executed, in tens, since this was first asked."""
         assert isinstance(store, SqliteCheckpointer)
-        if (counted := self.__dict__.setdefault("_counted", {}).get(store)) is None:
-            counted = self.__dict__["_counted"][store] = [0]
+        if self.executed is None:
+            self.executed = 0
+            await (store._connection or await store._open()).set_progress_handler(self.count, 10)
+        return self.executed
 
-            def count() -> int:
-                counted[0] += 1
-                return 0
-
-            store._database.set_progress_handler(count, 10)
-        return int(counted[0])
+    def count(self) -> None:
+        assert self.executed is not None
+        self.executed += 1
 
 
 class TestSqlite(OurSqlite):
@@ -76,8 +76,7 @@ class TestOwn(OurSqlite):
     """The example's, which tells somebody of every pause."""
 
     def open(self, folder: Path, clock: Clock) -> SqliteCheckpointer:
-        store: SqliteCheckpointer = own().TellingCheckpointer(folder / "runs.db", tell=lambda text: None)
-        store.clock = clock
+        store: SqliteCheckpointer = own().TellingCheckpointer(folder / "runs.db", tell=lambda text: None, clock=clock)
         return store
 
 

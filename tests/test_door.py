@@ -16,9 +16,21 @@ import pytest
 
 import checkpointers
 import stategraph
+import stategraph.testing
 from stategraph import errors
 
-HEAVY = ("aiosqlite", "sqlite3", "starlette", "typer", "rich", "graphviz", "wasmtime", "hypothesis", "networkx")
+HEAVY = (
+    "aiosqlite",
+    "sqlite3",
+    "starlette",
+    "typer",
+    "rich",
+    "graphviz",
+    "wasmtime",
+    "hypothesis",
+    "networkx",
+    "pytest",
+)
 
 
 def loaded_by(program: str, *modules: str) -> list[str]:
@@ -52,7 +64,7 @@ def test_networkx_is_loaded_by_the_first_plan() -> None:
     assert loaded_by(program, *HEAVY) == ["networkx"]
 
 
-@pytest.mark.parametrize("module", [stategraph, checkpointers], ids=lambda module: module.__name__)
+@pytest.mark.parametrize("module", [stategraph, checkpointers, stategraph.testing], ids=lambda module: module.__name__)
 def test_the_door_is_sorted_and_says_what_is_there(module: ModuleType) -> None:
     """`__all__` is in order, each name exists, and no public name is missing from it."""
     assert module.__all__ == sorted(module.__all__, key=lambda name: (not name.isupper(), name[0].islower(), name))
@@ -65,8 +77,16 @@ def test_the_door_is_sorted_and_says_what_is_there(module: ModuleType) -> None:
     }
     assert {getattr(module, name) is not None for name in module.__all__} == {True}
     assert found <= set(module.__all__)
-    if module is stategraph:
+    if module is not checkpointers:  # whose names are loaded on first use
         assert found == set(module.__all__)
+
+
+def test_the_contract_says_what_it_needs() -> None:
+    """Without pytest nothing but the contract is missing, and the error names the extra."""
+    program = "import sys; sys.modules['pytest'] = None; import stategraph; import stategraph.testing"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert done.stderr.endswith("ImportError: stategraph.testing needs pytest; pip install 'stategraph[testing]'\n")
 
 
 def test_what_is_exported_is_what_its_module_exports() -> None:

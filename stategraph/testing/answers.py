@@ -34,7 +34,7 @@ from stategraph.testing.suite import Suite
 __all__ = ["Answers"]
 
 
-def wrong(value: object, hint: Any, place: str = "answer") -> list[str]:
+def wrong(value: Any, hint: Any, place: str = "answer") -> list[str]:
     """Where a value is not of its declared type: the type itself, no subclass, nothing that merely resembles it."""
     origin, given = get_origin(hint), get_args(hint)
     if origin in (Union, UnionType):
@@ -45,12 +45,14 @@ def wrong(value: object, hint: Any, place: str = "answer") -> list[str]:
     if origin in (tuple, list):
         if type(value) is not origin:
             return [f"{place} is {value!r}"]
-        return [fault for nth, item in enumerate(value) for fault in wrong(item, given[0], f"{place}[{nth}]")]
+        hints = given if origin is tuple and given[-1] is not Ellipsis else given[:1] * len(value)
+        items = enumerate(zip(value, hints, strict=True))
+        return [fault for nth, (item, one) in items for fault in wrong(item, one, f"{place}[{nth}]")]
     if type(value) is not (NoneType if hint is None else hint):
         return [f"{place} is {value!r}"]
     if is_dataclass(hint) or hint is Written:
-        hints = get_type_hints(hint)
-        return [fault for name in hints for fault in wrong(getattr(value, name), hints[name], f"{place}.{name}")]
+        fields = get_type_hints(hint)
+        return [fault for name in fields for fault in wrong(getattr(value, name), fields[name], f"{place}.{name}")]
     return []
 
 
@@ -64,12 +66,15 @@ class Answers(Suite):
         lease = await create(store, "waits", body=b"\x00\xff")
         answers: list[tuple[Any, Any]] = [
             (lease, Lease),
-            (await begin(store, lease, "t"), Effect | None),
-            (await store.effect_end("waits", "k", "t", b"\x00"), bytes),
-            (await begin(store, lease, "t"), Effect | None),
+            (await begin(store, lease, "t", "of waits"), Effect),
+            (await store.effect_end("waits", "of waits", "t", b"\x00"), bytes),
+            (await begin(store, lease, "t", "of waits"), Effect),
             (await store.renew(lease, LEASE_MS), Lease),
             (await store.append(lease, 0, [visit(0)], b"{}"), Written),
-            (await store.append(lease, 1, [visit(1, "pending", gate, replace(gate, kind="timer"))]), Written),
+            (
+                await store.append(lease, 1, [visit(1, "pending", gate, replace(gate, kind="timer", final=False))]),
+                Written,
+            ),
             (await decide(store, run_id="waits", boundary="2.0", body=b'{"note":"n"}'), Written),
             (await store.signal("waits", "n", "k", actor="bank", act="s", body=b""), Written),
         ]

@@ -103,7 +103,8 @@ class Crashes(Suite):
         """A graph's: what is finished is not done again, what was under way is."""
         await self._survived(folder, clock, "in a node")
         store = reopen()
-        graph, again = walk(store, work=lambda: again.append("last")), []
+        again: list[str] = []
+        graph = walk(store, work=lambda: again.append("last"))
         assert (await graph.info("r")).state == {"first": 1, "mail": "sent"}
         clock.advance(3600)
         events = [event.event_type async for event in graph.recover("r")]

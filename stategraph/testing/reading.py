@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from stategraph.checkpoint import Checkpointer, Effect, Opening
+from stategraph.checkpoint import Checkpoint, Checkpointer, Effect, Opening
 from stategraph.clock import ManualClock
 from stategraph.errors import StoreClosed
 from stategraph.testing.byhand import GATE, ROUTED, begin, cancel, claimed, create, decide, paused, retry, states, visit
@@ -167,7 +167,7 @@ class Reading(Suite):
     async def test_a_log_is_read_in_pages(self, store: Checkpointer) -> None:
         """Each row once, in order, also while more are added."""
         lease, seen = await create(store), -1
-        pages = []
+        pages: list[list[Checkpoint]] = []
         while page := await store.history("r", after=seen, limit=2):
             if len(pages) < 4:
                 await store.append(lease, len(pages), [visit(len(pages))])

@@ -75,11 +75,16 @@ class Suite:
 
     async def refused(self, store: Checkpointer, *calls: Awaitable[object]) -> None:
         """Each call is answered with None or False, and changes nothing that can be read."""
-        for place, call in enumerate(calls):
-            before = await self.everything(store)
-            answer = await call
-            assert answer is None or answer is False, f"call {place} was accepted: {answer}"
-            assert await self.everything(store) == before, f"call {place} left a trace"
+        try:
+            for place, call in enumerate(calls):
+                before = await self.everything(store)
+                answer = await call
+                assert answer is None or answer is False, f"call {place} was accepted: {answer}"
+                assert await self.everything(store) == before, f"call {place} left a trace"
+        finally:
+            for call in calls:  # those after one that failed would be told as never awaited
+                if inspect.iscoroutine(call):
+                    call.close()
 
     # -- how they are run
 

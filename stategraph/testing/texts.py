@@ -115,6 +115,7 @@ class Texts(Suite):
             "r", graph=text, fingerprint=text, creator=text, body=b"{}", status="running", parent=text, owner=text,
             lease_ms=LEASE_MS,
         )  # fmt: skip
+        assert made is not None
         assert made == Lease("r", text, 1, 0)
         wait = Opening("signal", "", 3, text, text, name=text, key=text)
         gate = replace(GATE, node=text, digest=text, approvers=(text,))

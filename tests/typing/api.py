@@ -37,6 +37,7 @@ from stategraph import (
     parse_event,
 )
 from stategraph.events import Completed, Interrupted, NodeStart, StateUpdate
+from stategraph.testing import CheckpointerContract, fill
 
 # -- states
 
@@ -176,3 +177,19 @@ async def stores(path: Path, clock: Clock) -> None:
     assert_type(await store.due(limit=5), tuple[list[str], list[str]])
     assert_type(clock.now(), int)
     build(store)
+
+
+class TestMine(CheckpointerContract):
+    """All that the author of a store writes; the rest may be said too."""
+
+    golden = [Path("mine-1.db")]  # noqa: RUF012  # as an author would
+
+    def open(self, folder: Path, clock: Clock) -> MemoryCheckpointer:
+        return MemoryCheckpointer(clock=clock)
+
+    def size(self, folder: Path) -> int:
+        return 0
+
+    async def work(self, store: Checkpointer) -> int:
+        await fill(store)
+        return 0
