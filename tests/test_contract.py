@@ -7,7 +7,7 @@ import sqlite3
 from pathlib import Path
 from typing import Any
 
-from checkpointers import MemoryCheckpointer, SqliteCheckpointer
+from checkpointers import EncryptedCheckpointer, MemoryCheckpointer, SqliteCheckpointer
 from checkpointers.schema import VERSION
 from stategraph import Checkpointer, Clock
 from stategraph.testing import CheckpointerContract
@@ -70,6 +70,19 @@ class TestSqliteRelaxed(OurSqlite):
 
     def open(self, folder: Path, clock: Clock) -> SqliteCheckpointer:
         return SqliteCheckpointer(folder / "runs.db", clock=clock, timeout=30, durability="relaxed")
+
+
+class TestEncrypted(OurContract):
+    """Any store, with encryption around it."""
+
+    make_newer = OurSqlite.make_newer
+
+    def open(self, folder: Path, clock: Clock) -> Checkpointer:
+        return EncryptedCheckpointer(SqliteCheckpointer(folder / "runs.db", clock=clock, timeout=30), bytes(range(32)))
+
+    async def untold(self, store: Checkpointer) -> object:
+        assert isinstance(store, EncryptedCheckpointer)
+        return await effects(store.store)
 
 
 class TestOwn(OurSqlite):
