@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from typing import Any
 
@@ -35,6 +36,7 @@ __all__ = [
     "retry",
     "signal",
     "states",
+    "verbs",
     "visit",
     "written",
 ]
@@ -193,3 +195,32 @@ async def everything(store: Checkpointer) -> list[object]:
         for call in (store.history(head.run_id), store.load(head.run_id), store.boundaries(head.run_id))
     ]
     return [heads, await asyncio.gather(*parts), sorted(runs_due), sorted(boundaries_due)]
+
+
+def verbs(store: Checkpointer, run_id: str = "r") -> dict[str, Callable[[], Awaitable[object]]]:
+    """A call of every verb, about this run."""
+    lease = Lease(run_id, "w", 1, 0)
+    return {
+        "create": lambda: create(store, run_id),
+        "claim": lambda: store.claim(run_id, "v", LEASE_MS),
+        "renew": lambda: store.renew(lease, LEASE_MS),
+        "release": lambda: store.release(lease),
+        "append": lambda: store.append(lease, 0, [visit(0)], b"{}"),
+        "settle": lambda: store.settle(lease, 0, "pending", b"{}"),
+        "decide": lambda: decide(store, run_id=run_id),
+        "expire": lambda: store.expire(run_id, "1.0"),
+        "signal": lambda: store.signal(run_id, "paid", "7", actor="bank", act="transfer", body=b"{}"),
+        "cancel": lambda: cancel(store, run_id=run_id),
+        "retry": lambda: retry(store, run_id=run_id),
+        "effect_begin": lambda: begin(store, lease, "t"),
+        "effect_end": lambda: store.effect_end(run_id, "k", "t", b"1"),
+        "head": lambda: store.head(run_id),
+        "load": lambda: store.load(run_id),
+        "history": lambda: store.history(run_id),
+        "find_act": lambda: store.find_act(run_id, "transfer"),
+        "runs": lambda: store.runs(before=run_id),
+        "boundaries": lambda: store.boundaries(run_id),
+        "due": lambda: store.due(),
+        "delete": lambda: store.delete(run_id),
+        "prune": lambda: store.prune(0),
+    }

@@ -9,8 +9,21 @@ import pytest
 
 from stategraph.checkpoint import Checkpoint, Checkpointer, Effect, Opening
 from stategraph.clock import ManualClock
-from stategraph.errors import StoreClosed
-from stategraph.testing.byhand import GATE, ROUTED, begin, cancel, claimed, create, decide, paused, retry, states, visit
+from stategraph.errors import CheckpointerError
+from stategraph.testing.byhand import (
+    GATE,
+    ROUTED,
+    begin,
+    cancel,
+    claimed,
+    create,
+    decide,
+    paused,
+    retry,
+    states,
+    verbs,
+    visit,
+)
 from stategraph.testing.suite import Suite
 
 __all__ = ["Reading"]
@@ -204,12 +217,21 @@ class Reading(Suite):
         assert await store.prune(clock.now()) == 1
         assert sorted(head.run_id for head in await store.runs()) == ["new", "waits"]
         assert await store.prune(clock.now()) == 0
+        assert await store.prune(clock.now() + 1) == 1
+        assert await store.boundaries(state="approved") == []
 
-    async def test_a_closed_store_says_so(self, store: Checkpointer) -> None:
-        """Closing twice is fine; every other use is an error of its own."""
-        lease = await create(store)
-        await store.close()
-        await store.close()
-        for call in (store.head("r"), store.append(lease, 0, [visit(0)]), store.runs()):
-            with pytest.raises(StoreClosed):
-                await call
+    @pytest.mark.parametrize(
+        "run_id", ["", "' OR '1'='1", "%", "a\x00", "r\x00", "r ", "R", "\ud800", "r:1.0", "x" * 10_000]
+    )
+    async def test_an_id_that_names_no_run_finds_none(self, store: Checkpointer, run_id: str) -> None:
+        """Whatever is in it: a verb answers as for any run that is not there, or says that it is no id."""
+        await paused(store)
+        before = await self.everything(store)
+        for verb, call in verbs(store, run_id).items():
+            if verb in ("create", "due", "prune"):
+                continue
+            try:
+                assert await call() in (None, False, [])
+            except CheckpointerError:
+                assert not run_id.isprintable(), f"{verb} fails for {run_id!r}"
+        assert await self.everything(store) == before

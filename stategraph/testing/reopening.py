@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
+
 from stategraph.checkpoint import Checkpointer, Effect
 from stategraph.clock import ManualClock
+from stategraph.errors import StoreClosed
 from stategraph.testing.byhand import (
     GATE,
     LONGER,
@@ -17,6 +20,7 @@ from stategraph.testing.byhand import (
     logged,
     paused,
     states,
+    verbs,
     visit,
 )
 from stategraph.testing.snapshots import looping
@@ -89,3 +93,26 @@ class Reopening(Suite):
         await self.refused(store, store.append(old, 1, [visit(1)]), begin(store, old, "t", step=1))
         assert await other.append(new, 1, [visit(1)]) is not None
         assert await store.append(new, 2, [visit(2)]) is not None, "a lease is not one store's"
+
+    async def test_a_closed_store_says_so(self, store: Checkpointer) -> None:
+        """Closing twice is fine; every other use is an error of its own."""
+        await create(store)
+        await store.close()
+        await store.close()
+        for verb, call in verbs(store).items():
+            with pytest.raises(StoreClosed):
+                assert await call() is not None, f"{verb} has answered"
+
+    async def test_a_block_closes_its_store(self, store: Checkpointer) -> None:
+        """Also when it is left by an error, which goes on."""
+
+        async def leave() -> None:
+            async with store as entered:
+                assert entered is store
+                await create(store)
+                raise ZeroDivisionError
+
+        with pytest.raises(ZeroDivisionError):
+            await leave()
+        with pytest.raises(StoreClosed):
+            await store.head("r")

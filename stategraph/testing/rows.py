@@ -181,3 +181,35 @@ class Rows(Suite):
             (1, "running"), (1, "running"), None, None, (2, "completed"), None, (1, "failed"),
         ]  # fmt: skip
         assert [head.seq for head in await store.runs()] == [1, 0, 2, 1]
+
+    async def test_a_mistaken_append_leaves_no_trace(self, store: Checkpointer) -> None:
+        """Rows that exclude each other, or that open what cannot be read: an error, and nothing of them is stored."""
+        lease = await create(store)
+        before = await self.everything(store)
+        for mistaken in (
+            [visit(1, "running", GATE), visit(1)],
+            [visit(1, "failed", kind="failed"), visit(1, "pending", kind="asked")],
+            [visit(1), visit(2)._replace(opens="[")],
+        ):
+            with pytest.raises((CheckpointerError, ValueError)):
+                await store.append(lease, 0, mistaken, b"{}")
+            assert await self.everything(store) == before
+        assert await store.append(lease, 0, [visit(0)]) is not None
+
+    @pytest.mark.parametrize("turns", range(6))
+    async def test_an_append_that_is_given_up_is_there_or_not(self, store: Checkpointer, turns: int) -> None:
+        """Cancelled while it is under way, after so many turns of the loop: whole or not at all, and the store goes on."""
+        lease = await create(store)
+        await store.append(lease, 0, [visit(0)])
+        under_way = [asyncio.ensure_future(store.append(lease, 1, [visit(1), visit(2, "running", GATE)])) for _ in "ab"]
+        for _ in range(turns):
+            await asyncio.sleep(0)
+        for task in under_way:
+            task.cancel()
+        await asyncio.gather(*under_way, return_exceptions=True)
+        answer = await store.append(lease, 1, [visit(1), visit(2, "running", GATE)])
+        assert answer in (None, Written(3, "running", store.clock.now()))
+        rows = await store.history("r")
+        assert [(row.seq, row.step) for row in rows] == [(0, None), (1, 0), (2, 1), (3, 2)]
+        assert await states(store) == ["open"]
+        assert await store.append(lease, 3, [visit(3)]) is not None

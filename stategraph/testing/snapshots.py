@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from stategraph.checkpoint import Checkpointer
+from stategraph.clock import ManualClock
 from stategraph.encoding import encode
 from stategraph.graph import StateGraph
 from stategraph.run import fold, fold_log
-from stategraph.testing.byhand import create, decide, visit
+from stategraph.testing.byhand import LONGER, claimed, create, decide, visit
 from stategraph.testing.suite import Suite
 
 __all__ = ["Snapshots", "looping"]
@@ -68,3 +69,20 @@ class Snapshots(Suite):
         run = fold("r", await store.history("r"))
         assert (run.status, run.state, run.steps) == ("ready", {"x": 1, "y": 2}, 1)
         assert [position.node for position in run.runnable()] == ["pay"]
+
+    async def test_a_refused_rows_snapshot_is_not_kept(self, store: Checkpointer, clock: ManualClock) -> None:
+        """A driver that has lost the run leaves no fold of it; whoever has it leaves one of what it had seen."""
+        old = await create(store)
+        clock.advance(LONGER)
+        lease = await claimed(store)
+        assert await store.append(old, 0, [visit(0)], b"of the dead") is None
+        log = await store.load("r")
+        assert log is not None
+        assert log.snapshot is None
+        assert await store.append(lease, 0, [visit(0)], b"mine") is not None
+        log, whole = await store.load("r"), await store.load("r", after=0)
+        assert log is not None
+        assert whole is not None
+        assert log.snapshot == (0, b"mine")
+        assert [row.seq for row in log.checkpoints] == [1]
+        assert whole.snapshot is None, "whoever has row 0 asks for rows"
