@@ -228,8 +228,8 @@ class Reading(Suite):
         await paused(store)
         before = await self.everything(store)
         for verb, call in verbs(store, run_id).items():
-            if verb in ("create", "due", "prune"):
-                continue
+            if verb in ("create", "due", "prune", "renew", "release", "append", "settle", "effect_begin"):
+                continue  # they are about no run that exists, or about one that the store itself has given a lease of
             try:
                 assert await call() in (None, False, [])
             except CheckpointerError:
