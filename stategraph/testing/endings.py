@@ -6,7 +6,19 @@ import pytest
 
 from stategraph.checkpoint import Checkpointer
 from stategraph.clock import ManualClock
-from stategraph.testing.byhand import GATE, LEASE_MS, LONGER, cancel, create, decide, paused, retry, signal, states, visit
+from stategraph.testing.byhand import (
+    GATE,
+    LEASE_MS,
+    LONGER,
+    cancel,
+    create,
+    decide,
+    paused,
+    retry,
+    signal,
+    states,
+    visit,
+)
 from stategraph.testing.suite import Suite
 
 __all__ = ["Endings"]
