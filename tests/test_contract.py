@@ -45,6 +45,15 @@ class OurSqlite(OurContract):
         connection.execute(f"PRAGMA user_version={VERSION + 1}")
         connection.close()
 
+    def damage(self, folder: Path) -> None:
+        connection = sqlite3.connect(folder / "runs.db")
+        connection.execute(
+            "UPDATE checkpoints SET body = CAST(body || ' ' AS BLOB) "
+            "WHERE seq = 1 AND run = (SELECT run FROM runs WHERE run_id = 'r')"
+        )
+        connection.commit()
+        connection.close()
+
     async def work(self, store: Checkpointer) -> int:
         assert isinstance(store, SqliteCheckpointer)
         if self.executed is None:
@@ -75,7 +84,7 @@ class TestSqliteRelaxed(OurSqlite):
 class TestEncrypted(OurContract):
     """Any store, with encryption around it."""
 
-    make_newer = OurSqlite.make_newer
+    make_newer, damage = OurSqlite.make_newer, OurSqlite.damage
 
     def open(self, folder: Path, clock: Clock) -> Checkpointer:
         return EncryptedCheckpointer(SqliteCheckpointer(folder / "runs.db", clock=clock, timeout=30), bytes(range(32)))

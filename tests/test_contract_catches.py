@@ -16,7 +16,7 @@ import pytest
 from checkpointers import MemoryCheckpointer, SqliteCheckpointer
 from checkpointers.schema import VERSION
 from stategraph import Boundary, Checkpointer, Clock
-from stategraph.checkpoint import Checkpoint, Effect, Entry, Head, Lease, Policy, Written
+from stategraph.checkpoint import Checkpoint, Effect, Entry, Head, Lease, Log, Policy, Written
 from tests.test_contract import OurSqlite
 
 
@@ -193,6 +193,22 @@ class ReadsTheWholeLog(SqliteCheckpointer):
         return await super().append(lease, seen, entries, snapshot)
 
 
+class ServesWhatItFinds(SqliteCheckpointer):
+    """Asks for the key of the digests only when it writes."""
+
+    async def history(self, run_id: str, *, after: int = -1, limit: int | None = None) -> list[Checkpoint]:
+        connection = self._connection or await self._open()
+        found = await connection.execute_fetchall(
+            "SELECT seq, kind, status, body, at_ms FROM checkpoints JOIN runs USING (run) WHERE run_id = ? AND seq > ?",
+            (run_id, after),
+        )
+        return [Checkpoint(run_id, *row) for row in found][:limit]
+
+    async def load(self, run_id: str, *, after: int = -1, until: int | None = None) -> Log | None:
+        head = await self.head(run_id)
+        return None if head is None else Log(head, None, tuple(await self.history(run_id, after=after)))
+
+
 class Held(OurSqlite):
     """The contract, for the store of the name that is set."""
 
@@ -225,6 +241,7 @@ CAUGHT: list[tuple[type[Checkpointer], str, dict[str, Any]]] = [
     (SavesWhenItIsClosed, "stores_side_by_side_see_the_same", {}),
     (KeepsTheWholeLogInEachRow, "a_row_takes_no_more_space_in_a_long_log", {}),
     (ReadsTheWholeLog, "a_row_is_no_more_work_in_a_long_log", {}),
+    (ServesWhatItFinds, "a_row_that_was_changed_is_served_to_nobody", {}),
     (ReadsWhatItDoesNotKnow, "what_a_later_version_stored_is_left_alone", {"verb": "runs"}),
 ]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import faulthandler
 import importlib
 import json
 import os
@@ -24,6 +25,8 @@ from stategraph.testing.suite import Suite
 
 __all__ = ["Child", "children", "main"]
 
+#: Seconds after which a process that hangs ends, and shows where.
+PATIENCE = 100
 #: The child imports what its parent would.
 START = """
 import json, sys
@@ -122,6 +125,7 @@ class Racer:
 
 def main(told: dict[str, Any]) -> None:
     """Open the stores, then do what each line says: tries that race, or an ordeal that the process does not survive."""
+    faulthandler.dump_traceback_later(PATIENCE, exit=True)
     sys.path.append(told["root"])
     found: Any = importlib.import_module(told["module"])
     for name in told["class"].split("."):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from stategraph.testing.answers import Answers
 from stategraph.testing.crashes import Crashes
+from stategraph.testing.damage import Damage
 from stategraph.testing.decisions import Decisions
 from stategraph.testing.effects import Effects
 from stategraph.testing.endings import Endings
@@ -35,6 +36,7 @@ class CheckpointerContract(
     Reopening,
     Races,
     Crashes,
+    Damage,
     Growth,
     Versions,
 ):
