@@ -199,7 +199,8 @@ class ServesWhatItFinds(SqliteCheckpointer):
     async def history(self, run_id: str, *, after: int = -1, limit: int | None = None) -> list[Checkpoint]:
         connection = self._connection or await self._open()
         found = await connection.execute_fetchall(
-            "SELECT seq, kind, status, body, at_ms FROM checkpoints JOIN runs USING (run) WHERE run_id = ? AND seq > ?",
+            "SELECT c.seq, c.kind, c.status, c.body, c.at_ms FROM checkpoints c JOIN runs r USING (run)"
+            " WHERE r.run_id = ? AND c.seq > ? ORDER BY c.seq",
             (run_id, after),
         )
         return [Checkpoint(run_id, *row) for row in found][:limit]
