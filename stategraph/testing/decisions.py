@@ -228,3 +228,12 @@ class Decisions(Suite):
         head = await store.head("held")
         assert head is not None
         assert head.ending == "rejected"
+
+    async def test_what_is_decided_in_time_does_not_expire(self, store: Checkpointer, clock: ManualClock) -> None:
+        """Neither then nor later: it is closed for good."""
+        await paused(store, "r", replace(ROUTED, expires_at=clock.now() + 1), replace(ROUTED, step=2))
+        assert await decide(store) is not None
+        clock.advance(1)
+        await self.refused(store, store.expire("r", "1.0"))
+        assert (await store.due())[1] == []
+        assert await states(store) == ["approved", "open"]

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import replace
+from typing import Any
 
 from stategraph.checkpoint import Checkpointer, Effect, Lease, Opening
 from stategraph.clock import ManualClock
-from stategraph.testing.byhand import GATE, LONGER, begin, claimed, create, decide, visit
+from stategraph.testing.byhand import GATE, LONGER, begin, claimed, create, decide, states, visit
 from stategraph.testing.suite import Suite
 
 __all__ = ["Effects"]
@@ -117,5 +118,18 @@ class Effects(Suite):
         await begin(store, lease, "t")
         other = await create(store, "s")
         assert await store.effect_end("s", "k", "t", b"2") is None
+        doubt = replace(GATE, kind="in_doubt", effect="k", step=0)
+        await self.refused(store, store.append(other, 0, [visit(0, "pending", doubt, kind="asked", effect="k")]))
         assert await begin(store, other, "u", "of s") == Effect("u", None)
         assert await store.effect_end("r", "k", "t", b"1") == b"1"
+
+    async def test_a_doubt_is_answered_by_three_words(self, store: Checkpointer) -> None:
+        """It happened, it did not, try it again; nothing else, and by nobody who may not."""
+        lease = await create(store)
+        await begin(store, lease, "lost")
+        doubt = replace(GATE, kind="in_doubt", effect="k", step=0, approvers=("ann",))
+        assert await store.append(lease, 0, [visit(0, "pending", doubt, kind="asked", effect="k")]) is not None
+        words: Any = ("expired", "withdrawn", "open", "", "RETRY")
+        await self.refused(store, *(decide(store, word) for word in words), decide(store, "retry", actor="bob"))
+        assert await decide(store, "retry") is not None
+        assert await states(store) == ["retry"]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from stategraph.checkpoint import Checkpointer
@@ -17,6 +19,7 @@ from stategraph.testing.byhand import (
     retry,
     signal,
     states,
+    verbs,
     visit,
 )
 from stategraph.testing.suite import Suite
@@ -67,6 +70,9 @@ class Endings(Suite):
         answer = await cancel(store)
         assert answer is not None
         assert answer.status == "rejected"
+        head = await store.head("r")
+        assert head is not None
+        assert (head.status, head.ending) == ("rejected", "rejected")
 
     async def test_the_row_that_consumes_the_last_position_wins_over_a_request(self, store: Checkpointer) -> None:
         """A run that was asked to end may complete, if its driver has seen the request."""
@@ -107,3 +113,31 @@ class Endings(Suite):
         assert answer is not None
         assert answer.status == "ready"
         await self.refused(store, retry(store, "twice"))
+
+    @pytest.mark.parametrize("end", ["completed", "rejected", "cancelled"])
+    async def test_nothing_moves_a_run_that_has_ended(self, store: Checkpointer, clock: ManualClock, end: str) -> None:
+        """No verb of its driver, of a person or of the clock; it is not claimed, and no worker is told of it."""
+        lease = await create(store)
+        await store.append(lease, 0, [visit(0, "running", replace(GATE, expires_at=clock.now() + 1, final=True))])
+        if end == "completed":
+            await decide(store)
+            await store.append(lease, 2, [visit(1, "completed")])
+        else:
+            await (decide(store, "rejected") if end == "rejected" else cancel(store))
+            await store.settle(lease, 2, end, b"{}")  # type: ignore[arg-type]
+        head = await store.head("r")
+        assert head is not None
+        assert (head.status, head.seq, head.owner) == (end, 3, None)
+        clock.advance(LONGER)
+        calls = verbs(store)
+        moves = "claim renew release append settle decide expire signal cancel retry effect_begin"
+        await self.refused(store, *(calls[name]() for name in moves.split()))
+        await self.refused(
+            store,
+            store.append(lease, 3, [visit(5)]),
+            store.settle(lease, 3, "ready", b"{}"),
+            store.signal("r", "paid", "7", actor="bank", act="another", body=b"{}"),
+            cancel(store, "another"),
+            retry(store, "another"),
+        )
+        assert await store.due() == ([], [])

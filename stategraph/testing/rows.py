@@ -136,6 +136,7 @@ class Rows(Suite):
         answer = await store.append(lease, 0, both)
         assert answer is not None
         assert (answer.seq, answer.status) == (2, "failed")
+        assert [row.status for row in await store.history("r")] == ["running", "running", "failed"]
         await retry(store)
         lease = await claimed(store)
         before = await self.everything(store)
@@ -188,6 +189,7 @@ class Rows(Suite):
         before = await self.everything(store)
         for mistaken in (
             [visit(1, "running", GATE), visit(1)],
+            [visit(1), visit(1, "failed", kind="failed", attempt=1)],
             [visit(1, "failed", kind="failed"), visit(1, "pending", kind="asked")],
             [visit(1), visit(2)._replace(opens="[")],
         ):

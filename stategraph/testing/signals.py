@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from stategraph.checkpoint import Checkpointer, Opening
-from stategraph.testing.byhand import claimed, create, signal, states, visit
+from stategraph.testing.byhand import claimed, create, paused, signal, states, visit
 from stategraph.testing.suite import Suite
 
 __all__ = ["Signals"]
@@ -48,3 +50,20 @@ class Signals(Suite):
         await create(store)
         await signal(store, "used")
         await self.refused(store, signal(store, act, actor=actor))
+
+    async def test_a_signal_wakes_only_who_waits_for_it(self, store: Checkpointer) -> None:
+        """Not a wait for another name or key, and nothing but a wait, whatever it is called."""
+        wait = Opening("signal", "", 1, "paid", "d", name="paid", key="7")
+        question = replace(wait, kind="question", step=2)
+        others = replace(wait, name="sent", step=3), replace(wait, key="8", step=4)
+        await paused(store, "r", question, *others, wait)
+        assert await signal(store, "else", name="other")
+        assert await signal(store, "more", key="9")
+        head = await store.head("r")
+        assert head is not None
+        assert (head.status, await states(store)) == ("pending", ["open"] * 4)
+        assert await signal(store, "this")
+        assert await states(store) == ["open", "open", "open", "approved"]
+        head = await store.head("r")
+        assert head is not None
+        assert head.status == "ready"
