@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from stategraph.checkpoint import Checkpoint, Checkpointer, Effect, Opening
+from stategraph.checkpoint import Checkpointer, Effect, Opening
 from stategraph.clock import ManualClock
 from stategraph.errors import CheckpointerError
 from stategraph.testing.byhand import (
@@ -56,10 +56,11 @@ class Reading(Suite):
             await create(
                 store, f"r{number}", "ready" if number % 2 else "running", graph="odd" if number % 2 else "even"
             )
-        pages: list[list[str]] = [[]]
-        while page := await store.runs(limit=3, before=pages[-1][-1] if pages[-1] else None):
-            pages.append([head.run_id for head in page])
-        assert [len(page) for page in pages] == [0, 3, 3, 3, 1]
+        pages: list[list[str]] = [[head.run_id for head in await store.runs(limit=3)]]
+        for _ in range(3):
+            pages.append([head.run_id for head in await store.runs(limit=3, before=pages[-1][-1])])
+        assert [len(page) for page in pages] == [3, 3, 3, 1]
+        assert await store.runs(limit=3, before=pages[-1][-1]) == []
         assert [run_id for page in pages for run_id in page] == [f"r{number}" for number in reversed(range(10))]
         assert [head.run_id for head in await store.runs(status="ready", limit=2)] == ["r9", "r7"]
         assert [head.run_id for head in await store.runs(graph="even", before="r4")] == ["r2", "r0"]
@@ -71,13 +72,13 @@ class Reading(Suite):
         for number in range(6):
             await create(store, f"old{number}", "ready")
         told = [head.run_id for head in await store.runs(limit=2)]
-        while page := await store.runs(limit=2, before=told[-1]):
-            await create(store, f"new{len(told)}")
-            await claimed(store, f"old{len(told) % 6}")
-            told += [head.run_id for head in page]
+        for added in range(3):
+            await create(store, f"new{added}")
+            await claimed(store, f"old{2 * added}")
+            told += [head.run_id for head in await store.runs(limit=2, before=told[-1])]
         assert told == [f"old{number}" for number in reversed(range(6))]
         assert await store.runs(limit=0) == []
-        assert len(await store.runs(limit=10**6)) == 8
+        assert len(await store.runs(limit=10**6)) == 9
 
     async def test_a_log_is_read_from_and_to_anywhere(self, store: Checkpointer) -> None:
         """`after` is what the reader has, `until` and `limit` where it stops."""
@@ -179,15 +180,14 @@ class Reading(Suite):
 
     async def test_a_log_is_read_in_pages(self, store: Checkpointer) -> None:
         """Each row once, in order, also while more are added."""
-        lease, seen = await create(store), -1
-        pages: list[list[Checkpoint]] = []
-        while page := await store.history("r", after=seen, limit=2):
-            if len(pages) < 4:
-                await store.append(lease, len(pages), [visit(len(pages))])
-            pages.append(page)
-            seen = page[-1].seq
-        assert [row.seq for page in pages for row in page] == [*range(len(await store.history("r")))]
-        assert {len(page) for page in pages} <= {1, 2}
+        lease = await create(store)
+        told: list[int] = []
+        for step in range(6):
+            if step < 4:
+                assert await store.append(lease, step, [visit(step)]) is not None
+            page = await store.history("r", after=told[-1] if told else -1, limit=1 + step % 2)
+            told += [row.seq for row in page]
+        assert told == [0, 1, 2, 3, 4]
 
     async def test_only_ended_runs_are_removed(self, store: Checkpointer, clock: ManualClock) -> None:
         """With everything of them: their id, boundaries and effects are free again."""

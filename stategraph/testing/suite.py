@@ -23,6 +23,8 @@ __all__ = ["Reopen", "Suite"]
 Reopen: TypeAlias = Callable[[], Checkpointer]
 #: What a test may ask for by name, beside pytest's own fixtures and its parameters.
 GIVEN = ("store", "clock", "reopen", "folder")
+#: Seconds after which a test that waits for something that never comes fails.
+PATIENCE = 100
 
 
 class Suite:
@@ -134,4 +136,5 @@ async def _alone(
             offered["store"] = reopen()
         if "reopen" in needs and not offered["store"].durable:
             pytest.skip(f"{type(offered['store']).__name__} is not durable: its runs are gone when it is closed")
-        await test(suite, **{name: offered[name] for name in needs}, **given)
+        async with asyncio.timeout(PATIENCE):
+            await test(suite, **{name: offered[name] for name in needs}, **given)
