@@ -67,3 +67,13 @@ class Signals(Suite):
         head = await store.head("r")
         assert head is not None
         assert head.status == "ready"
+
+    async def test_a_signal_that_came_first_is_kept_for_a_wait(self, store: Checkpointer) -> None:
+        """What opens before the wait and is only called like it takes nothing from it."""
+        wait = Opening("signal", "", 1, "paid", "d", name="paid", key="7")
+        lease = await create(store)
+        assert await signal(store, "s1")
+        question, other = replace(wait, kind="question", step=2), replace(wait, key="8", step=3)
+        assert await store.append(lease, 1, [visit(0, "running", question, other)]) is not None
+        assert await store.append(lease, 2, [visit(1, "running", wait, replace(wait, step=4))]) is not None
+        assert await states(store) == ["open", "open", "approved", "open"]
