@@ -4,16 +4,27 @@ from __future__ import annotations
 
 import importlib.util
 import sqlite3
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
-from checkpointers import EncryptedCheckpointer, MemoryCheckpointer, SqliteCheckpointer
+import pytest
+
+from checkpointers import (
+    EncryptedCheckpointer,
+    MemoryCheckpointer,
+    PostgresCheckpointer,
+    SqliteCheckpointer,
+    postgres_schema,
+)
 from checkpointers.schema import VERSION
 from stategraph import Checkpointer, Clock
 from stategraph.testing import CheckpointerContract
 from tests.programs.byhand import effects
+from tests.programs.postgres import execute, fetch
 
 ROOT = Path(__file__).parent.parent
+GOLDEN = ROOT / "tests/golden"
 
 
 class OurContract(CheckpointerContract):
@@ -33,19 +44,19 @@ class TestMemory(OurContract):
 class OurSqlite(OurContract):
     """What SQLite's stores have in common."""
 
-    golden = sorted((ROOT / "tests/golden").glob("sqlite-*.db"))
+    golden = sorted(GOLDEN.glob("sqlite-*.db"))
     #: How many instructions SQLite has executed, in tens.
     executed: int | None = None
 
     def open(self, folder: Path, clock: Clock) -> SqliteCheckpointer:
         return SqliteCheckpointer(folder / "runs.db", clock=clock, timeout=30)
 
-    def make_newer(self, folder: Path) -> None:
+    async def make_newer(self, folder: Path) -> None:
         connection = sqlite3.connect(folder / "runs.db")
         connection.execute(f"PRAGMA user_version={VERSION + 1}")
         connection.close()
 
-    def damage(self, folder: Path) -> None:
+    async def damage(self, folder: Path) -> None:
         connection = sqlite3.connect(folder / "runs.db")
         connection.execute(
             "UPDATE checkpoints SET body = CAST(body || ' ' AS BLOB) "
@@ -79,6 +90,42 @@ class TestSqliteRelaxed(OurSqlite):
 
     def open(self, folder: Path, clock: Clock) -> SqliteCheckpointer:
         return SqliteCheckpointer(folder / "runs.db", clock=clock, timeout=30, durability="relaxed")
+
+
+class TestPostgres(OurContract):
+    """PostgreSQL's, in a database that is emptied before each test."""
+
+    golden = sorted(GOLDEN.glob("postgres-*.sql"))
+
+    @pytest.fixture(autouse=True)
+    async def database(self, postgres: str) -> AsyncIterator[None]:
+        """Others use it after us: whatever a test says, its schema is of this version."""
+        self.url = postgres
+        yield
+        await execute(postgres, f"UPDATE stategraph.version SET version = {postgres_schema.VERSION}")
+
+    def open(self, folder: Path, clock: Clock) -> PostgresCheckpointer:
+        return PostgresCheckpointer(self.url, clock=clock)
+
+    async def size(self, folder: Path) -> int:
+        tables = "SELECT sum(pg_total_relation_size(oid))::bigint FROM pg_class WHERE relkind = 'r' AND relnamespace = $1::regnamespace"
+        ((size,),) = await fetch(self.url, tables, "stategraph")
+        return int(size)
+
+    async def make_newer(self, folder: Path) -> None:
+        await execute(self.url, "UPDATE stategraph.version SET version = version + 1")
+
+    async def damage(self, folder: Path) -> None:
+        row = "seq = 1 AND run = (SELECT run FROM stategraph.runs WHERE run_id = 'r')"
+        await execute(self.url, f"UPDATE stategraph.checkpoints SET body = body || '\\x20' WHERE {row}")
+
+    async def restore(self, golden: Path, folder: Path) -> None:
+        await execute(self.url, "DROP SCHEMA stategraph CASCADE", golden.read_text(encoding="utf-8"))
+
+    def test_this_versions_golden_database_is_kept(self) -> None:
+        """Whoever changes the schema adds one: `python tests/golden/postgres.py`."""
+        versions = range(1, postgres_schema.VERSION + 1)
+        assert [path.name for path in self.golden] == [f"postgres-{version}.sql" for version in versions]
 
 
 class TestEncrypted(OurContract):

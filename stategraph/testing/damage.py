@@ -28,7 +28,7 @@ class Damage(Suite):
             await store.append(lease, 2, [visit(1)])
             if not store.durable:
                 pytest.skip(f"{type(store).__name__} is not durable: nobody gets at its runs but itself")
-        self.damage(folder)
+        await self.damage(folder)
         async with self.open(folder, clock) as store:
             for read in (store.load, store.history):
                 for after in (-1, 0):

@@ -40,7 +40,7 @@ class Growth(Suite):
                 if portion == 0:
                     await create(store)
                 seen = await grow(store, "r", seen)
-            size = self.size(folder)
+            size = await self.size(folder)
             if size is None:
                 pytest.skip(f"{type(self).__name__} cannot tell how much a closed store takes: write size(folder)")
             sizes.append(size)

@@ -47,7 +47,7 @@ class Suite:
         """What the store keeps and no verb tells, its effects for one: a refusal must not change that either."""
         return None
 
-    def size(self, folder: Path) -> int | None:
+    async def size(self, folder: Path) -> int | None:
         """The bytes that a closed store takes: those of the folder's files. None: it cannot be told."""
         return sum(file.stat().st_size for file in folder.rglob("*") if file.is_file()) or None
 
@@ -56,19 +56,19 @@ class Suite:
         instructions. None: it cannot be told."""
         return None
 
-    def make_newer(self, folder: Path) -> None:
+    async def make_newer(self, folder: Path) -> None:
         """Mark what a closed store has left as written by a later version; as it stands, the test is skipped."""
         pytest.skip(
             f"{type(self).__name__} does not say how a store of a later version looks: write make_newer(folder)"
         )
 
-    def damage(self, folder: Path) -> None:
+    async def damage(self, folder: Path) -> None:
         """Change, past a closed store, what row 1 of the run `r` says; as it stands, the test is skipped."""
         pytest.skip(
             f"{type(self).__name__} does not say how a stored row is changed past its store: write damage(folder)"
         )
 
-    def restore(self, golden: Path, folder: Path) -> None:
+    async def restore(self, golden: Path, folder: Path) -> None:
         """Lay something golden where `open` finds it: a folder's content into the folder, a file there as `runs.*`."""
         if golden.is_dir():
             shutil.copytree(golden, folder, dirs_exist_ok=True)

@@ -59,7 +59,7 @@ class Versions(Suite):
 
     async def test_what_an_earlier_version_stored_goes_on(self, folder: Path, clock: ManualClock, kept: Path) -> None:
         """Every run of it is read, found sound, and brought to its end by the code of today."""
-        self.restore(kept, folder)
+        await self.restore(kept, folder)
         clock.advance(3600)  # whoever drove one of them then is dead
         async with self.open(folder, clock) as store:
             await check_kept(store)
@@ -79,7 +79,7 @@ class Versions(Suite):
             await paused(store)
             if not store.durable:
                 pytest.skip(f"{type(store).__name__} is not durable: no version but this one ever meets its runs")
-        self.make_newer(folder)
+        await self.make_newer(folder)
         verbs: dict[str, Callable[[Checkpointer], Awaitable[object]]] = {
             "runs": lambda store: store.runs(),
             "create": lambda store: create(store, "new"),

@@ -187,7 +187,7 @@ class TestMine(CheckpointerContract):
     def open(self, folder: Path, clock: Clock) -> MemoryCheckpointer:
         return MemoryCheckpointer(clock=clock)
 
-    def size(self, folder: Path) -> int:
+    async def size(self, folder: Path) -> int:
         return 0
 
     async def work(self, store: Checkpointer) -> int:
