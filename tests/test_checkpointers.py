@@ -15,7 +15,7 @@ from stategraph import CorruptCheckpoint, ManualClock
 from stategraph.testing.byhand import create, logged, paused
 from stategraph.testing.snapshots import looping
 from tests.conftest import OpenStore
-from tests.programs.byhand import everything
+from tests.programs.kept import everything
 from tests.programs.walking import Walk
 
 # -- integrity

@@ -20,7 +20,7 @@ from checkpointers import (
 from checkpointers.schema import VERSION
 from stategraph import Checkpointer, Clock
 from stategraph.testing import CheckpointerContract
-from tests.programs.byhand import effects
+from tests.programs.kept import effects
 from tests.programs.postgres import execute, fetch
 
 ROOT = Path(__file__).parent.parent

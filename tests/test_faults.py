@@ -40,10 +40,12 @@ from stategraph import (
     StoreUnavailable,
 )
 from stategraph.checkpoint import Lease, Policy
+from stategraph.testing import byhand
+from stategraph.testing.byhand import create, visit
 from tests.conftest import OpenStore
-from tests.programs import byhand, order
-from tests.programs.byhand import create, everything, visit
+from tests.programs import order
 from tests.programs.interposed import interposed
+from tests.programs.kept import everything
 from tests.programs.ledger import lines, note
 from tests.programs.order import build, finish, judged, report
 from tests.programs.processes import end, hear, start, tell

@@ -41,9 +41,10 @@ from stategraph import (
     open_checkpointer,
 )
 from stategraph.checkpoint import Lease, Written
+from stategraph.testing.byhand import GATE, LEASE_MS, cancel, create, decide, paused, visit
 from tests.conftest import ALONE, EMPTY, OpenPostgres
-from tests.programs.byhand import GATE, LEASE_MS, cancel, create, decide, everything, paused, visit
 from tests.programs.commandline import REFUND, Folder, Typist
+from tests.programs.kept import everything
 from tests.programs.ledger import lines, note
 from tests.programs.postgres import Server, execute, fetch, of_database, pooler, server
 from tests.programs.processes import at_once, started

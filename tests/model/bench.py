@@ -7,7 +7,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 from stategraph.checkpoint import Checkpointer
 from stategraph.clock import Clock
-from tests.programs.byhand import effects
+from tests.programs.kept import effects
 
 __all__ = ["AFTER", "BEFORE", "EXPIRES", "LEASE_MS", "SHOWN", "TOKEN", "Bench", "Dial", "Peek"]
 

@@ -14,7 +14,7 @@ from typing import Any
 
 from checkpointers import database, memory, sqlite, verbs
 from tests.model.bench import Bench, Dial
-from tests.programs.byhand import EFFECTS
+from tests.programs.kept import EFFECTS
 
 __all__ = ["source", "with_memory", "with_schema", "with_sqlite", "with_statement"]
 

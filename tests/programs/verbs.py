@@ -8,7 +8,7 @@ from typing import Any
 
 from stategraph import Checkpointer
 from stategraph.checkpoint import Lease, Opening
-from tests.programs.byhand import GATE, LEASE_MS, create, visit
+from stategraph.testing.byhand import GATE, LEASE_MS, create, visit
 
 WAIT = Opening("signal", "", 3, "paid", "shown", name="paid", key="7")
 

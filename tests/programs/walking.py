@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 from stategraph import Checkpointer, ManualClock
 from stategraph.checkpoint import Boundary, Entry, Head, Lease, Opening, Status, dump_openings
 from stategraph.errors import CheckpointerError
-from tests.programs.byhand import effects
+from tests.programs.kept import effects
 
 #: A call of the same verb on any store.
 Call: TypeAlias = Callable[[Checkpointer], Awaitable[Any]]

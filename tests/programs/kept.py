@@ -9,23 +9,8 @@ from checkpointers.postgres import PostgresCheckpointer
 from checkpointers.sqlite import SqliteCheckpointer
 from stategraph import Checkpointer
 from stategraph.testing import byhand
-from stategraph.testing.byhand import GATE, LEASE_MS, begin, cancel, claimed, create, decide, paused, retry, visit
 
-__all__ = [
-    "EFFECTS",
-    "GATE",
-    "LEASE_MS",
-    "begin",
-    "cancel",
-    "claimed",
-    "create",
-    "decide",
-    "effects",
-    "everything",
-    "paused",
-    "retry",
-    "visit",
-]
+__all__ = ["EFFECTS", "effects", "everything"]
 
 EFFECTS = (
     "SELECT e.key, r.run_id, e.policy, e.token, e.outcome FROM effects e LEFT JOIN runs r USING (run) ORDER BY e.key"
