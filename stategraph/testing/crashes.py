@@ -37,6 +37,10 @@ class Crashes(Suite):
         """Rows, a decision, a signal, an outcome and an intent; the row that was on its way is there whole, or not."""
         told = await self._survived(folder, clock, "in a row")
         store = reopen()
+        clock.advance(LONGER)
+        lease = await claimed(
+            store
+        )  # from here on nothing of the dead arrives any more: a server may still have had it
         rows = await store.history("r")
         assert [row.seq for row in rows] in ([*range(9)], [*range(10)])
         for what, answer in told:
@@ -47,12 +51,10 @@ class Crashes(Suite):
         head, log = await store.head("r"), await store.load("r")
         assert head is not None
         assert log is not None
-        assert (head.seq, head.status, head.epoch) == (len(rows) - 1, "running", 1)
+        assert (head.seq, head.status, head.epoch) == (len(rows) - 1, "running", 2)
         assert log.head == head
         (boundary,) = await store.boundaries("r")
         assert (boundary.state, boundary.decided and boundary.decided.by) == ("approved", "ann")
-        clock.advance(LONGER)
-        lease = await claimed(store)
         assert await begin(store, lease, "mine", "told", step=6) == Effect("told", b'{"sent":1}')
         assert await begin(store, lease, "mine", "lost", step=6) == Effect("lost", None), "it is in doubt"
         doubt = replace(GATE, kind="in_doubt", effect="lost", step=6)
@@ -64,12 +66,12 @@ class Crashes(Suite):
         """Their lease holds until it is over; who claims then has a higher epoch, and theirs writes nothing any more."""
         await self._survived(folder, clock, "in a row")
         store, dead = reopen(), Lease("r", "w", 1, 0)
-        seq = len(await store.history("r")) - 1
-        await self.refused(store, store.claim("r", "v", LEASE_MS))
+        assert await store.claim("r", "v", LEASE_MS) is None
         assert (await store.due())[0] == []
         clock.advance(LONGER)
         assert (await store.due())[0] == ["r"]
         lease = await claimed(store)
+        seq = len(await store.history("r")) - 1
         assert (lease.epoch, lease.seq) == (2, seq)
         await self.refused(
             store,
@@ -89,13 +91,11 @@ class Crashes(Suite):
         store = reopen()
         assert sum(map(len, told.values())) == 100
         for run_id, seqs in told.items():
-            log = await store.history(run_id)
-            assert [row.seq for row in log] == [*range(len(log))]
+            log = await store.load(run_id)
+            assert log is not None
+            assert [row.seq for row in log.checkpoints] == [*range(log.head.seq + 1)]
             assert seqs == [*range(1, len(seqs) + 1)]
-            assert len(log) > len(seqs), f"{run_id} has lost an acknowledged row"
-            head = await store.head(run_id)
-            assert head is not None
-            assert head.seq == len(log) - 1
+            assert log.head.seq >= seqs[-1], f"{run_id} has lost an acknowledged row"
 
     async def test_a_run_goes_on_after_its_process_has_died(
         self, folder: Path, reopen: Reopen, clock: ManualClock

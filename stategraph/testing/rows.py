@@ -167,21 +167,22 @@ class Rows(Suite):
     async def test_appends_of_many_runs_at_once_are_each_on_their_own(self, store: Checkpointer) -> None:
         """Committed together, answered apart: a stale one, a twin and a broken one spoil nothing for the others."""
         leases = [await create(store, f"r{number}") for number in range(4)]
-        answers = await asyncio.gather(
+        alone, twin, other, stale, broken, failed = await asyncio.gather(
             store.append(leases[0], 0, [visit(0)]),
             store.append(leases[1], 0, [visit(0)]),
-            store.append(replace(leases[2], epoch=7), 0, [visit(0)]),
             store.append(leases[1], 0, [visit(0)]),
-            store.append(leases[1], 1, [visit(1, "completed")]),
+            store.append(replace(leases[2], epoch=7), 0, [visit(0)]),
             store.append(leases[2], 0, [visit(0, "rejected")]),
             store.append(leases[3], 0, [visit(0, "failed", kind="failed")]),
             return_exceptions=True,
         )
-        assert isinstance(answers[5], CheckpointerError)
-        assert [(answer.seq, answer.status) if isinstance(answer, Written) else None for answer in answers] == [
-            (1, "running"), (1, "running"), None, None, (2, "completed"), None, (1, "failed"),
+        assert isinstance(broken, CheckpointerError)
+        assert (alone, failed) == (await written(store, 1, "r0"), await written(store, 1, "r3"))
+        assert {twin, other} == {await written(store, 1, "r1"), None}
+        assert stale is None
+        assert [(head.seq, head.status) for head in await store.runs()] == [
+            (1, "failed"), (0, "running"), (1, "running"), (1, "running"),
         ]  # fmt: skip
-        assert [head.seq for head in await store.runs()] == [1, 0, 2, 1]
 
     async def test_a_mistaken_append_leaves_no_trace(self, store: Checkpointer) -> None:
         """Rows that exclude each other, or that open what cannot be read: an error, and nothing of them is stored."""
