@@ -305,7 +305,7 @@ class Database(sqlite3.Connection):
         run_id, epoch, path, step, attempt, opens = (
             lease.run_id, lease.epoch, entry.path, entry.step, entry.attempt, entry.opens,
         )  # fmt: skip
-        head = run(verbs.APPEND_HEAD, (run_id, epoch, path, step, attempt)).fetchone()
+        head = run(verbs.APPEND_HEAD, (run_id, epoch, path, step, attempt, lease.owner)).fetchone()
         if head is None:
             return None
         rid, seq = head
@@ -336,8 +336,8 @@ class Database(sqlite3.Connection):
 
     def _insert_any(self, lease: Lease, seen: int, entry: Entry, status: str, now: int) -> tuple[int, int, str] | None:
         given = {
-            "run": lease.run_id, "epoch": lease.epoch, "seen": seen, "kind": entry.kind, "path": entry.path, "step": entry.step,
-            "attempt": entry.attempt, "status": status, "opens": entry.opens, "effect": entry.effect, "body": entry.body,
+            "run": lease.run_id, "epoch": lease.epoch, "owner": lease.owner, "seen": seen, "kind": entry.kind, "path": entry.path,
+            "step": entry.step, "attempt": entry.attempt, "status": status, "opens": entry.opens, "effect": entry.effect, "body": entry.body,
             "now": now,
         }  # fmt: skip
         given["seal"] = self._seal(entry.kind, given)

@@ -621,7 +621,9 @@ class MemoryCheckpointer(Checkpointer):
     def _driven(self, lease: Lease) -> _Run | None:
         """The lease's run, if the lease is not lost."""
         run = self._find(lease.run_id)
-        return run if run is not None and run.epoch == lease.epoch and run.status == "running" else None
+        if run is None or run.epoch != lease.epoch or run.owner != lease.owner:  # nobody owns a run that rests
+            return None
+        return run
 
     def _write(
         self,

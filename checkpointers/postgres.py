@@ -133,12 +133,12 @@ class PostgresCheckpointer:
 
     async def renew(self, lease: Lease, lease_ms: int) -> Lease | None:
         """Hold the run for longer."""
-        seq, ending, _ = (await self._ask(_RENEW, lease.run_id, lease.epoch, lease_ms)).rows[0]
+        seq, ending, _ = (await self._ask(_RENEW, lease.run_id, lease.epoch, lease.owner, lease_ms)).rows[0]
         return None if seq is None else Lease(lease.run_id, lease.owner, lease.epoch, seq, ending)
 
     async def release(self, lease: Lease) -> bool:
         """Put the run back to `ready`."""
-        answer = await self._server.fetch(_RELEASE, lease.run_id, lease.epoch)
+        answer = await self._server.fetch(_RELEASE, lease.run_id, lease.epoch, lease.owner)
         if answer.rows[0][0] is not None:
             return True
         head = await self.head(lease.run_id) if answer.repeated else None
@@ -158,7 +158,7 @@ class PostgresCheckpointer:
             self._secret, lease.run_id, kind, lease.epoch, path, step, attempt, None, None, None, None, None, None, None, 0,
             body,
         )  # fmt: skip
-        plain = Step(lease.run_id, lease.epoch, seen, kind, path, step, attempt, entry.status, body, sealed)
+        plain = Step(lease.run_id, lease.epoch, lease.owner, seen, kind, path, step, attempt, entry.status, body, sealed)
         stepped = await self._server.step(plain, self._now())
         if stepped is None:
             return None
@@ -177,7 +177,7 @@ class PostgresCheckpointer:
         ]
         kept = None if snapshot is None else snapshot_digest(self._secret, run_id, seen, snapshot)
         answer = await self._server.fetch_in_turn(
-            run_id, _APPEND_ALL, run_id, epoch, seen,
+            run_id, _APPEND_ALL, run_id, epoch, lease.owner, seen,
             [e.kind for e in entries], [e.path for e in entries], [e.step for e in entries], [e.attempt for e in entries],
             [e.status if e is last else "running" for e in entries], [e.opens for e in entries],
             [e.effect for e in entries], [e.body for e in entries], seals, snapshot, kept, self._now(),
@@ -187,7 +187,7 @@ class PostgresCheckpointer:
     async def settle(self, lease: Lease, seen: int, status: Status, body: bytes) -> Written | None:
         """A driver's row without a visit."""
         sealed = self._seal(lease.run_id, "settled", body, epoch=lease.epoch)
-        answer = await self._ask(_SETTLE, lease.run_id, lease.epoch, seen, status, body, sealed)
+        answer = await self._ask(_SETTLE, lease.run_id, lease.epoch, lease.owner, seen, status, body, sealed)
         return _written(answer.rows[0])
 
     # -- somebody's acts
@@ -242,7 +242,9 @@ class PostgresCheckpointer:
         self, lease: Lease, key: str, *, path: str, step: int, policy: Policy, token: str
     ) -> Effect | None:
         """An effect's intent."""
-        answer = await self._server.fetch(_EFFECT_BEGIN, lease.run_id, lease.epoch, key, path, step, policy, token)
+        answer = await self._server.fetch(
+            _EFFECT_BEGIN, lease.run_id, lease.epoch, lease.owner, key, path, step, policy, token
+        )
         held_by, outcome, handed_on = answer.rows[0]
         return None if held_by is None else Effect(held_by, outcome, handed_on)
 
@@ -320,7 +322,7 @@ class PostgresCheckpointer:
         return removed
 
     async def fence(self) -> int:
-        """Raise the epoch of every run that has not ended, after the database was restored; how many."""
+        """Take every run that has not ended from its driver, after the database was restored; how many."""
         fenced: int = (await self._server.fetch(_FENCE, patience=_LONG)).rows[0][0]
         return fenced
 
@@ -434,11 +436,11 @@ class PostgresCheckpointer:
 
 # -- statements
 
-_CREATE, _CLAIM, _RENEW, _RELEASE = call("create", 12), call("claim", 4), call("renew", 4), call("release", 2)
-_APPEND_ALL, _SETTLE = call("append_all", 15), call("settle", 7)
+_CREATE, _CLAIM, _RENEW, _RELEASE = call("create", 12), call("claim", 4), call("renew", 5), call("release", 3)
+_APPEND_ALL, _SETTLE = call("append_all", 16), call("settle", 8)
 _DECIDE, _EXPIRE, _SIGNAL = call("decide", 10), call("expire", 6), call("signal", 8)
 _CANCEL, _RETRY = call("cancel", 6), call("retry", 6)
-_EFFECT_BEGIN, _EFFECT_END = call("effect_begin", 7), call("effect_end", 4)
+_EFFECT_BEGIN, _EFFECT_END = call("effect_begin", 8), call("effect_end", 4)
 _DUE, _DELETE, _PRUNE = call("due", 2), call("delete", 1), call("prune", 1)
 
 _FENCE = bound(f"WITH fenced AS ({verbs.FENCE} RETURNING run) SELECT count(*) FROM fenced", "")

@@ -23,7 +23,7 @@ _TYPES = {
         " parent path policy roles run state status token",
         "bigint": "after attempt before epoch expires_at final four_eyes lease many needed now nth rid seen seq step until",
         "bytea": "body fold fold_digest outcome seal",
-        "text[]": "effects kinds opens_all paths runs statuses",
+        "text[]": "effects kinds opens_all owners paths runs statuses",
         "bigint[]": "attempts epochs seens steps",
         "bytea[]": "bodies seals",
     }.items()
@@ -97,7 +97,7 @@ def _free(run: str, path: str, step: str, attempt: str) -> str:
 #: one: the head moves with every row, so one that stands still means that nothing was written since the statement began.
 _STEP = f"""IF _status = 'running' THEN
     UPDATE {SCHEMA}.runs r SET seq = r.seq + 1
-    WHERE r.run_id = _run AND r.epoch = _epoch AND r.status = 'running' AND r.seq = _seen
+    WHERE r.run_id = _run AND r.epoch = _epoch AND r.owner = _owner AND r.status = 'running' AND r.seq = _seen
       AND {_free("r.run", "_path", "_step", "_attempt")}
     RETURNING r.run, r.seq INTO _rid, _new_seq;
     IF FOUND THEN
@@ -109,7 +109,8 @@ _STEP = f"""IF _status = 'running' THEN
     END IF;
   END IF;
   SELECT a._new_seq || ' ' || a._at_ms INTO _told
-  FROM {SCHEMA}.sg_append(_run, _epoch, _seen, _kind, _path, _step, _attempt, _status, NULL, NULL, _body, _seal, _now) a;
+  FROM {SCHEMA}.sg_append(_run, _epoch, _owner, _seen, _kind, _path, _step, _attempt, _status, NULL, NULL, _body, _seal,
+                         _now) a;
   RETURN _told;"""
 #: The same for many runs, one row each; whoever takes many locks takes them in this order.
 _STEPS = f"""PERFORM 1 FROM (SELECT 1 FROM {SCHEMA}.runs r WHERE r.run_id = ANY (_runs)
@@ -119,9 +120,9 @@ _STEPS = f"""PERFORM 1 FROM (SELECT 1 FROM {SCHEMA}.runs r WHERE r.run_id = ANY 
   WITH n AS MATERIALIZED (
     SELECT g.nth, r.run, r.seq + 1 AS seq, CASE WHEN r.seq = g.seen OR g.status = 'completed' THEN g.status ELSE 'running' END AS status,
            g.epoch, g.kind, g.path, g.step, g.attempt, g.body, g.seal || convert_to(_now || ':', 'UTF8') AS seal
-    FROM unnest(_runs, _epochs, _seens, _kinds, _paths, _steps, _attempts, _statuses, _bodies, _seals) WITH ORDINALITY
-         g (run_id, epoch, seen, kind, path, step, attempt, status, body, seal, nth)
-    JOIN {SCHEMA}.runs r ON r.run_id = g.run_id AND r.epoch = g.epoch AND r.status = 'running'
+    FROM unnest(_runs, _epochs, _owners, _seens, _kinds, _paths, _steps, _attempts, _statuses, _bodies, _seals) WITH ORDINALITY
+         g (run_id, epoch, owner, seen, kind, path, step, attempt, status, body, seal, nth)
+    JOIN {SCHEMA}.runs r ON r.run_id = g.run_id AND r.epoch = g.epoch AND r.owner = g.owner AND r.status = 'running'
   ), written AS (
     INSERT INTO {SCHEMA}.checkpoints (run, seq, kind, status, epoch, path, step, attempt, body, at_ms, digest)
     SELECT n.run, n.seq, n.kind, n.status, n.epoch, n.path, n.step, n.attempt, n.body, _now,
@@ -140,7 +141,7 @@ _STEPS = f"""PERFORM 1 FROM (SELECT 1 FROM {SCHEMA}.runs r WHERE r.run_id = ANY 
 #: A driver's rows of any kind, one after the other; what follows a new row can have none yet.
 _APPEND_ALL = f"""FOR _i IN 1 .. cardinality(_kinds) LOOP
     SELECT * INTO _new_seq, _new_status, _at_ms FROM {SCHEMA}.sg_append(
-      _run, _epoch, _seen + _i - 1, _kinds[_i], _paths[_i], _steps[_i], _attempts[_i], _statuses[_i], _opens_all[_i],
+      _run, _epoch, _owner, _seen + _i - 1, _kinds[_i], _paths[_i], _steps[_i], _attempts[_i], _statuses[_i], _opens_all[_i],
       _effects[_i], _bodies[_i], _seals[_i], _now);
     IF _new_seq IS NULL THEN
       IF _i = 1 THEN RETURN; END IF;
@@ -238,10 +239,10 @@ def _leases() -> list[str]:
             _LOCK, _NOW, _inside(verbs.CLAIM, into="_new_epoch, _new_seq, _ending"), "_at_ms := _now;",
         ),
         _verb(
-            "renew", "run epoch lease now", "OUT _new_seq bigint, OUT _ending text, OUT _at_ms bigint",
+            "renew", "run epoch owner lease now", "OUT _new_seq bigint, OUT _ending text, OUT _at_ms bigint",
             _LOCK, _NOW, _inside(verbs.RENEW, into="_new_seq, _ending"), "_at_ms := _now;",
         ),
-        _verb("release", "run epoch", "OUT _new_seq bigint", _LOCK, _inside(verbs.RELEASE, into="_new_seq")),
+        _verb("release", "run epoch owner", "OUT _new_seq bigint", _LOCK, _inside(verbs.RELEASE, into="_new_seq")),
     ]  # fmt: skip
 
 
@@ -250,22 +251,22 @@ def _appends() -> list[str]:
     rows = "kinds paths steps attempts statuses"
     return [
         _verb(
-            "step", f"run epoch seen kind {row} body seal now", "text", _STEP,
+            "step", f"run epoch owner seen kind {row} body seal now", "text", _STEP,
             variables="_rid bigint; _new_seq bigint; _told text;",
         ),
         _verb(
-            "steps", f"runs epochs seens {rows} bodies seals now",
+            "steps", f"runs epochs owners seens {rows} bodies seals now",
             "TABLE (_nth bigint, _new_seq bigint, _at_ms bigint)", _STEPS, variables="",
         ),
         _verb(
-            "append", f"run epoch seen kind {row} opens effect body seal now", _WRITTEN,
+            "append", f"run epoch owner seen kind {row} opens effect body seal now", _WRITTEN,
             _LOCK, _NOW, _SEAL, *_row(verbs.APPEND, *verbs.AFTER_ASKED),
         ),
         _verb(
-            "append_all", f"run epoch seen {rows} opens_all effects bodies seals fold fold_digest now", _WRITTEN,
+            "append_all", f"run epoch owner seen {rows} opens_all effects bodies seals fold fold_digest now", _WRITTEN,
             _APPEND_ALL,
         ),
-        _act("settle", "epoch seen status", verbs.SETTLE),
+        _act("settle", "epoch owner seen status", verbs.SETTLE),
     ]  # fmt: skip
 
 
@@ -282,7 +283,7 @@ def _acts() -> list[str]:
 def _effects() -> list[str]:
     return [
         _verb(
-            "effect_begin", "run epoch key path step policy token",
+            "effect_begin", "run epoch owner key path step policy token",
             "OUT _known_token text, OUT _known_outcome bytea, OUT _handed_on boolean",
             _LOCK,
             f"SELECT token INTO _held FROM {SCHEMA}.effects WHERE key = _key;",

@@ -58,6 +58,7 @@ class Step(NamedTuple):
 
     run: str
     epoch: int
+    owner: str
     seen: int
     kind: str
     path: str

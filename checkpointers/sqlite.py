@@ -15,7 +15,7 @@ import weakref
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import Concatenate, Literal, ParamSpec, Self, TypeVar, cast
+from typing import Any, Concatenate, Literal, ParamSpec, Self, TypeVar, cast
 
 import aiosqlite
 
@@ -146,13 +146,13 @@ class SqliteCheckpointer:
     async def renew(self, lease: Lease, lease_ms: int) -> Lease | None:
         """Hold the run for longer."""
         row = await self._call(
-            Database.one, verbs.RENEW, {"run": lease.run_id, "epoch": lease.epoch, "lease": lease_ms}
+            Database.one, verbs.RENEW, {**_held(lease), "lease": lease_ms}
         )
         return None if row is None else Lease(lease.run_id, lease.owner, lease.epoch, row[0], row[1])
 
     async def release(self, lease: Lease) -> bool:
         """Put the run back to `ready`."""
-        return await self._call(Database.one, verbs.RELEASE, {"run": lease.run_id, "epoch": lease.epoch}) is not None
+        return await self._call(Database.one, verbs.RELEASE, _held(lease)) is not None
 
     # -- a driver's rows
 
@@ -234,7 +234,7 @@ class SqliteCheckpointer:
 
     async def settle(self, lease: Lease, seen: int, status: Status, body: bytes) -> Written | None:
         """A driver's row without a visit."""
-        given = {"run": lease.run_id, "epoch": lease.epoch, "seen": seen, "status": status, "body": body}
+        given = {**_held(lease), "seen": seen, "status": status, "body": body}
         return await self._call(Database.act, verbs.SETTLE, "settled", (), given)
 
     # -- somebody's acts
@@ -289,9 +289,7 @@ class SqliteCheckpointer:
         self, lease: Lease, key: str, *, path: str, step: int, policy: Policy, token: str
     ) -> Effect | None:
         """An effect's intent."""
-        given = {
-            "run": lease.run_id, "epoch": lease.epoch, "key": key, "path": path, "step": step, "policy": policy, "token": token,
-        }  # fmt: skip
+        given = {**_held(lease), "key": key, "path": path, "step": step, "policy": policy, "token": token}
         return await self._call(Database.effect_begin, given)
 
     async def effect_end(self, run_id: str, key: str, token: str, outcome: bytes) -> bytes | None:
@@ -355,7 +353,7 @@ class SqliteCheckpointer:
         return removed
 
     async def fence(self) -> int:
-        """Raise the epoch of every run that has not ended, after its file was restored by other means; how many."""
+        """Take every run that has not ended from its driver, after its file was restored by other means; how many."""
         return await self._call(Database.fence)
 
     # -- copies
@@ -373,7 +371,7 @@ class SqliteCheckpointer:
     async def restore(self, path: str | os.PathLike[str]) -> int:
         """Make this store's file, which must not exist yet, from a backup; the answer is how many runs can go on in it.
 
-        Their epochs are raised: a driver from before the restore writes nothing more. Effects that were done after the
+        They are taken from their drivers: one from before the restore writes nothing more. Effects that were done after the
         backup was made are asked for again, under the same idempotency keys.
         """
         if not self.durable:
@@ -539,6 +537,11 @@ class SqliteCheckpointer:
         if name.startswith("SQLITE_CORRUPT"):
             return StoreUnavailable(f"{text}; restore it from a backup")
         return StoreUnavailable(text) if isinstance(error, sqlite3.OperationalError) else CheckpointerError(text)
+
+
+def _held(lease: Lease) -> dict[str, Any]:
+    """What a lease is, as the statements name it."""
+    return {"run": lease.run_id, "epoch": lease.epoch, "owner": lease.owner}
 
 
 def _copy(source: str, target: str) -> None:

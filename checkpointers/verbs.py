@@ -6,7 +6,8 @@ holds for SQLite and PostgreSQL alike; it is that of the protocol that was prove
 
 from __future__ import annotations
 
-# -- runs and leases
+# -- runs and leases. A lease is its epoch and its owner: a run of a removed one's id, or one that was restored, counts its
+# epochs again, and no owner is there twice.
 
 CREATE_RUN = """
 INSERT INTO runs (run_id, graph, fingerprint, parent, creator, status, seq, epoch, owner, lease_until)
@@ -31,13 +32,13 @@ RETURNING epoch, seq, ending
 
 RENEW = """
 UPDATE runs SET lease_until = :now + :lease
-WHERE run_id = :run AND epoch = :epoch AND status = 'running'
+WHERE run_id = :run AND epoch = :epoch AND owner = :owner AND status = 'running'
 RETURNING seq, ending
 """
 
 RELEASE = """
 UPDATE runs SET status = 'ready', owner = NULL, lease_until = NULL
-WHERE run_id = :run AND epoch = :epoch AND status = 'running'
+WHERE run_id = :run AND epoch = :epoch AND owner = :owner AND status = 'running'
 RETURNING seq
 """
 
@@ -49,7 +50,7 @@ APPEND = """
 INSERT INTO checkpoints (run, seq, kind, status, epoch, path, step, attempt, opens, body, at_ms, digest)
 SELECT n.run, n.seq, :kind, n.status, :epoch, :path, :step, :attempt, :opens, :body, :now, sg_digest(:seal, n.seq, n.status)
 FROM (SELECT r.run, r.seq + 1 AS seq, CASE WHEN r.seq = :seen OR :status = 'completed' THEN :status ELSE 'running' END AS status
-      FROM runs r WHERE r.run_id = :run AND r.epoch = :epoch AND r.status = 'running') n
+      FROM runs r WHERE r.run_id = :run AND r.epoch = :epoch AND r.owner = :owner AND r.status = 'running') n
 WHERE NOT EXISTS (SELECT 1 FROM checkpoints c WHERE c.run = n.run AND c.path = :path AND c.step = :step
                     AND (c.kind = 'node' OR c.kind = 'route' OR c.kind = 'join'))
   AND NOT EXISTS (SELECT 1 FROM checkpoints c WHERE c.run = n.run AND c.path = :path AND c.step = :step AND c.attempt = :attempt
@@ -62,7 +63,7 @@ RETURNING run, seq, status
 #: The hot path for node, route and join, by place: the predicate is read under the write lock, the unique key is the rest of it.
 APPEND_HEAD = """
 SELECT r.run, r.seq FROM runs r
-WHERE r.run_id = ?1 AND r.epoch = ?2 AND r.status = 'running'
+WHERE r.run_id = ?1 AND r.epoch = ?2 AND r.owner = ?6 AND r.status = 'running'
   AND NOT EXISTS (SELECT 1 FROM checkpoints c WHERE c.run = r.run AND c.path = ?3 AND c.step = ?4 AND c.attempt = ?5
                     AND (c.kind = 'failed' OR c.kind = 'asked'))
 """
@@ -76,7 +77,7 @@ SETTLE = """
 INSERT INTO checkpoints (run, seq, kind, status, epoch, body, at_ms, digest)
 SELECT r.run, r.seq + 1, 'settled', :status, r.epoch, :body, :now, sg_digest(:seal, r.seq + 1, :status)
 FROM runs r
-WHERE r.run_id = :run AND r.epoch = :epoch AND r.status = 'running' AND r.seq = :seen
+WHERE r.run_id = :run AND r.epoch = :epoch AND r.owner = :owner AND r.status = 'running' AND r.seq = :seen
 RETURNING run, seq, status
 """
 
@@ -158,14 +159,14 @@ RETURNING run, seq, status
 EFFECT_BEGIN = """
 INSERT INTO effects (key, run, path, step, policy, token)
 SELECT :key, r.run, :path, :step, :policy, :token FROM runs r
-WHERE r.run_id = :run AND r.epoch = :epoch AND r.status = 'running' AND r.ending IS NULL
+WHERE r.run_id = :run AND r.epoch = :epoch AND r.owner = :owner AND r.status = 'running' AND r.ending IS NULL
 ON CONFLICT (key) DO UPDATE SET token = excluded.token
   WHERE effects.policy = 'keyed' AND excluded.policy = 'keyed' AND effects.outcome IS NULL AND effects.run = excluded.run
 """
 
 EFFECT_KNOWN = """
 SELECT e.token, e.outcome FROM effects e JOIN runs r ON r.run = e.run
-WHERE e.key = :key AND r.run_id = :run AND r.epoch = :epoch AND r.status = 'running' AND r.ending IS NULL
+WHERE e.key = :key AND r.run_id = :run AND r.epoch = :epoch AND r.owner = :owner AND r.status = 'running' AND r.ending IS NULL
 """
 
 #: Not fenced by the epoch: what is known to have happened may be told, until a person was asked or the intent was handed on.
@@ -313,8 +314,11 @@ ENDED_RUNS = """
 SELECT r.run FROM runs r JOIN checkpoints c ON c.run = r.run AND c.seq = r.seq
 WHERE r.status IN ('completed', 'rejected', 'cancelled') AND c.at_ms < :before
 """
-#: After a restore: whoever drove a run before it holds an older epoch, and writes nothing more.
-FENCE = "UPDATE runs SET epoch = epoch + 1 WHERE status NOT IN ('completed', 'rejected', 'cancelled')"
+#: After a restore: whoever drove a run before it is not its owner any more, and writes nothing more.
+FENCE = """
+UPDATE runs SET owner = CASE WHEN owner IS NULL THEN NULL ELSE 'fenced' END
+WHERE status NOT IN ('completed', 'rejected', 'cancelled')
+"""
 FORGET = (
     "DELETE FROM checkpoints WHERE run = :rid",
     "DELETE FROM snapshots WHERE run = :rid",

@@ -335,7 +335,7 @@ class Engine:
         seen = self.run.seq
         await self.read()
         head = await self.checkpointer.head(self.run.run_id)
-        mine = head is not None and head.epoch == self.lease.epoch
+        mine = head is not None and head.epoch == self.lease.epoch and head.owner in (None, self.lease.owner)
         if not mine or (self.run.seq == seen and not asked):
             raise LeaseLost(self.run.run_id, head.status if head else "deleted")
 

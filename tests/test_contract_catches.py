@@ -31,7 +31,8 @@ class ForgetsTheFence(MemoryCheckpointer):
     async def append(
         self, lease: Lease, seen: int, entries: Sequence[Entry], snapshot: bytes | None = None
     ) -> Written | None:
-        return await super().append(replace(lease, epoch=self._runs[lease.run_id].epoch), seen, entries, snapshot)
+        run = self._runs[lease.run_id]
+        return await super().append(replace(lease, epoch=run.epoch, owner=run.owner or ""), seen, entries, snapshot)
 
 
 class LosesAWakeup(MemoryCheckpointer):

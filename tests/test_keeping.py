@@ -13,7 +13,7 @@ import pytest
 
 from checkpointers import MemoryCheckpointer, PostgresCheckpointer, SqliteCheckpointer
 from stategraph import Checkpointer, ManualClock, StateGraph, StoreForeign, StoreUnavailable, Worker
-from stategraph.checkpoint import Entry
+from stategraph.checkpoint import Entry, Lease
 from stategraph.cli.app import main
 from stategraph.errors import StoreReadOnly
 from tests.conftest import OpenStore
@@ -102,6 +102,34 @@ async def test_a_fenced_store_takes_nothing_more_from_its_drivers(
     ended = await fenced.head("ended")
     assert ended is not None
     assert ended.epoch == 1
+
+
+async def test_a_claim_after_a_restore_is_no_earlier_drivers(
+    fenced: SqliteCheckpointer | PostgresCheckpointer,
+) -> None:
+    """What was claimed twice after the copy was made has the epoch that a claim after the restore has."""
+    graph = counting(fenced)
+    await graph.submit({}, "r")
+    earlier = Lease("r", "earlier", 1, 0)  # in the store as it was before
+    await fenced.fence()
+    lease = await fenced.claim("r", "driver", 60_000)
+    assert lease is not None
+    assert lease.epoch == earlier.epoch
+    row = Entry("node", "", 0, 0, "completed", b'{"node":"count","set":{"n":9},"at":"END"}')
+    assert await fenced.append(earlier, 0, [row]) is None
+    assert await fenced.append(lease, 0, [row]) is not None
+
+
+async def test_a_run_that_waits_outlives_any_number_of_fences(
+    fenced: SqliteCheckpointer | PostgresCheckpointer,
+) -> None:
+    """A fence is no driver that died: what is approved after a dozen of them is driven."""
+    graph = paying(fenced)
+    await graph.run({}, "r")
+    for _ in range(12):
+        await fenced.fence()
+    told = [event.event_type async for event in graph.resume("r", "approved", by="ann")]
+    assert told[-1] == "completed"
 
 
 async def test_a_backup_is_made_while_runs_are_driven(open_store: OpenStore, tmp_path: Path) -> None:

@@ -91,6 +91,30 @@ class Rows(Suite):
         )
         assert await store.append(new, 0, [visit(0)]) is not None
 
+    async def test_the_driver_of_a_removed_run_writes_nothing_into_a_new_one(
+        self, store: Checkpointer, clock: ManualClock
+    ) -> None:
+        """Both runs have the same id and count their epochs from the beginning, but a lease is its owner's as well."""
+        old = await create(store)
+        clock.advance(LONGER)
+        assert await cancel(store) is not None
+        assert await store.delete("r")
+        await create(store, status="ready")
+        new = await claimed(store)
+        assert (new.epoch, new.owner) != (old.epoch, old.owner)
+        stale = replace(old, epoch=new.epoch)
+        await self.refused(
+            store,
+            store.append(stale, 0, [visit(0)]),
+            store.append(stale, 0, [visit(0, "failed", kind="failed")]),
+            store.append(stale, 0, [visit(0), visit(1)]),
+            store.settle(stale, 0, "failed", b"{}"),
+            store.renew(stale, LEASE_MS),
+            store.release(stale),
+            begin(store, stale, "t"),
+        )
+        assert await store.append(new, 0, [visit(0)]) is not None
+
     async def test_only_a_running_run_is_written_by_its_driver(self, store: Checkpointer) -> None:
         """Waiting, decided, failed and ended runs take no driver's row even with the last epoch."""
         lease = await paused(store)
