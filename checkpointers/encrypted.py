@@ -138,6 +138,7 @@ class EncryptedCheckpointer:
         roles: Sequence[str] = (),
     ) -> Written | None:
         """Somebody's decision, bound to its boundary and its actor."""
+        await self._must_read(run_id)
         body = self._locked(body, run_id, "decision", boundary, actor)
         return await self.store.decide(
             run_id, boundary, digest=digest, decision=decision, actor=actor, act=act, body=body, roles=roles
@@ -151,17 +152,24 @@ class EncryptedCheckpointer:
 
     async def signal(self, run_id: str, name: str, key: str, *, actor: str, act: str, body: bytes) -> Written | None:
         """A signal's row."""
+        await self._must_read(run_id)
         return await self.store.signal(
             run_id, name, key, actor=actor, act=act, body=self._locked(body, run_id, "signal", act)
         )
 
     async def cancel(self, run_id: str, *, actor: str, act: str, body: bytes) -> Written | None:
         """End the run, or ask its driver to."""
+        await self._must_read(run_id)
         return await self.store.cancel(run_id, actor=actor, act=act, body=self._locked(body, run_id, "cancel", act))
 
     async def retry(self, run_id: str, *, actor: str, act: str, body: bytes) -> Written | None:
         """Release failed positions."""
+        await self._must_read(run_id)
         return await self.store.retry(run_id, actor=actor, act=act, body=self._locked(body, run_id, "retry", act))
+
+    async def _must_read(self, run_id: str) -> None:
+        """Raise `CorruptCheckpoint` for a run of other keys: with a row of these in it nobody could read it any more."""
+        await self.history(run_id, limit=1)
 
     # -- effects
 

@@ -788,7 +788,7 @@ def _note(row: Checkpoint) -> str | None:
     """The note in an act's body; the body may hold anything else, an effect's outcome for one."""
     try:
         content = row.content
-    except ValueError:
+    except CorruptCheckpoint:
         return None
     note = content.get("note") if isinstance(content, dict) else None
     return note if isinstance(note, str) else None

@@ -158,7 +158,9 @@ class PostgresCheckpointer:
             self._secret, lease.run_id, kind, lease.epoch, path, step, attempt, None, None, None, None, None, None, None, 0,
             body,
         )  # fmt: skip
-        plain = Step(lease.run_id, lease.epoch, lease.owner, seen, kind, path, step, attempt, entry.status, body, sealed)
+        plain = Step(
+            lease.run_id, lease.epoch, lease.owner, seen, kind, path, step, attempt, entry.status, body, sealed
+        )
         stepped = await self._server.step(plain, self._now())
         if stepped is None:
             return None

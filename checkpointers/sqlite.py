@@ -145,9 +145,7 @@ class SqliteCheckpointer:
 
     async def renew(self, lease: Lease, lease_ms: int) -> Lease | None:
         """Hold the run for longer."""
-        row = await self._call(
-            Database.one, verbs.RENEW, {**_held(lease), "lease": lease_ms}
-        )
+        row = await self._call(Database.one, verbs.RENEW, {**_held(lease), "lease": lease_ms})
         return None if row is None else Lease(lease.run_id, lease.owner, lease.epoch, row[0], row[1])
 
     async def release(self, lease: Lease) -> bool:

@@ -60,6 +60,8 @@ ENDED: frozenset[str] = frozenset({"completed", "rejected", "cancelled"})
 COMPLETES: frozenset[str] = frozenset({"node", "route", "join"})
 
 _UNREAD: dict[str, Any] = {}
+#: Of a body that is no JSON.
+UNREADABLE = "what it says cannot be read; if the store is encrypted, give the keys of this run"
 _PLAIN_PATH = re.compile(r"[0-9./]*").fullmatch
 _RUN_ID = re.compile(r"[A-Za-z0-9._:-]{1,128}")
 
@@ -168,7 +170,10 @@ class Checkpoint:
         """The body, decoded once; whoever keeps a part of it copies it."""
         content: dict[str, Any] = self.__dict__.get("_content", _UNREAD)
         if content is _UNREAD:  # not a cached_property: before Python 3.12 it takes a lock
-            content = self.__dict__["_content"] = decode(self.body) if self.body else {}
+            try:
+                content = self.__dict__["_content"] = decode(self.body) if self.body else {}
+            except ValueError:
+                raise CorruptCheckpoint(self.run_id, self.seq, UNREADABLE) from None
         return content
 
     def knows(self, content: dict[str, Any]) -> None:

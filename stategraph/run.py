@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal, NamedTuple, TypeAlias, get_args
 
 from stategraph import patch
-from stategraph.checkpoint import ENDED, Checkpoint, Log, Opening, Status
+from stategraph.checkpoint import ENDED, UNREADABLE, Checkpoint, Log, Opening, Status
 from stategraph.encoding import decode, encode
 from stategraph.errors import CorruptCheckpoint
 from stategraph.isolation import copied
@@ -385,7 +385,11 @@ def fold(run_id: str, checkpoints: Iterable[Checkpoint], snapshot: bytes | None 
     """The run after these checkpoints, which follow the snapshot if there is one."""
     run = Run(run_id)
     if snapshot is not None:
-        run._restore(decode(snapshot))
+        try:
+            content = decode(snapshot)
+        except ValueError:
+            raise CorruptCheckpoint(run_id, 0, UNREADABLE) from None
+        run._restore(content)
     for row in checkpoints:
         run.apply(row)
     return run

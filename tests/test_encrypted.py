@@ -212,3 +212,52 @@ def test_the_commands_take_their_keys_from_the_environment(
         assert main(["runs"]) == 2
         assert wrong not in capsys.readouterr().err
     assert CANARY.encode() not in everything_in(tmp_path)
+
+
+@pytest.mark.parametrize("keys", [None, SECOND.hex()])
+def test_nobody_adds_to_a_run_whose_keys_he_lacks(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], keys: str | None
+) -> None:
+    """A decision or a cancellation that the others cannot read would make the whole run unreadable."""
+    store = SqliteCheckpointer(tmp_path / "runs.db")
+
+    async def fill() -> None:
+        async with EncryptedCheckpointer(store, FIRST) as encrypted:
+            await paying(encrypted).run({"card": CANARY}, "r")
+
+    async def look() -> str:
+        async with EncryptedCheckpointer(SqliteCheckpointer(tmp_path / "runs.db"), FIRST) as encrypted:
+            return (await paying(encrypted).info("r")).status
+
+    asyncio.run(fill())
+    monkeypatch.chdir(tmp_path)
+    if keys is not None:
+        monkeypatch.setenv("STATEGRAPH_KEYS", keys)
+    for act in (
+        ["approve", "r", "--no-drive"],
+        ["reject", "r", "--no-drive"],
+        ["cancel", "r"],
+        ["show", "r"],
+        ["history", "r"],
+    ):
+        assert main(act) == 1
+        told = capsys.readouterr().err
+        assert "key" in told
+        assert "unexpected" not in told
+    assert asyncio.run(look()) == "pending"
+
+
+async def test_an_act_under_keys_of_another_time_is_refused(open_store: OpenStore) -> None:
+    """Whoever has a new key alone changes nothing."""
+    inner = open_store()
+    graph = paying(EncryptedCheckpointer(inner, FIRST))
+    await graph.run({"card": CANARY}, "r")
+    (boundary,) = await graph.boundaries("r")
+    other = EncryptedCheckpointer(inner, SECOND)
+    with pytest.raises(CorruptCheckpoint, match="its key"):
+        await other.cancel("r", actor="ann", act="1", body=b"{}")
+    with pytest.raises(CorruptCheckpoint, match="its key"):
+        await other.retry("r", actor="ann", act="1", body=b"{}")
+    with pytest.raises(CorruptCheckpoint, match="its key"):
+        await other.decide("r", "1.0", digest=boundary.digest, decision="approved", actor="ann", act="1", body=b"{}")
+    assert (await graph.info("r")).status == "pending"

@@ -25,6 +25,7 @@ def cancel(
     async def work(session: Session) -> int:
         async with session.open() as opened:
             await known_head(session, opened, run_id)
+            await standing_of(opened, run_id)  # nobody adds to what he cannot read: keys may be missing
             asked = await StateGraph(opened).cancel(run_id, by=by, note=note)
             standing = await standing_of(opened, run_id)
             if not asked:

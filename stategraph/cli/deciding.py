@@ -15,6 +15,7 @@ from stategraph.cli.given import given_json, given_mapping
 from stategraph.cli.options import By, File, Json, Note, Plain, RunId, Store, Traceback
 from stategraph.cli.refusal import DONE, Refused
 from stategraph.cli.session import Session, carry_out
+from stategraph.cli.standing import standing_of
 from stategraph.cli.stored import Stored, stored_run
 from stategraph.cli.text import within
 from stategraph.deciding import NO_ANSWER, decide
@@ -178,6 +179,7 @@ async def _record(stored: Stored, typed: Typed, meant: Boundary | None) -> None:
     elif typed.edit is not None:
         stored.needed_graph()
     else:
+        await standing_of(stored.store, stored.head.run_id)  # nobody adds to what he cannot read: keys may be missing
         await decide(
             stored.store, stored.head.run_id, typed.verdict, boundary=boundary, by=typed.by, note=typed.note,
             answer=typed.answer, decision_id=typed.decision_id,
