@@ -9,7 +9,16 @@ from contextlib import aclosing
 from functools import partial
 
 from stategraph.checkpoint import ENDED
-from stategraph.errors import CheckpointerError, LeaseLost, RunNotClaimable
+from stategraph.errors import (
+    CheckpointerError,
+    LeaseLost,
+    RunNotClaimable,
+    StoreClosed,
+    StoreFull,
+    StoreLocked,
+    StoreReadOnly,
+    StoreUnavailable,
+)
 from stategraph.events import Event
 from stategraph.graph import StateGraph
 
@@ -19,6 +28,8 @@ logger = logging.getLogger("stategraph.worker")
 
 #: A run that raised so often without coming to rest is left alone by this worker.
 TRIES = 3
+#: What ails the store, and no run of it.
+STORE_FAILED = (StoreClosed, StoreFull, StoreLocked, StoreReadOnly, StoreUnavailable)
 #: How often (seconds) a worker that keeps runs for a time only removes those whose time is over.
 PRUNED_EVERY = 600.0
 #: The longest wait (seconds) between two looks at a store that cannot be reached.
@@ -29,7 +40,7 @@ class Worker:
     """Drives runs that are ready, runs whose driver has died, and runs with a boundary or a timer whose time has come.
 
     Any number of workers may share a store: a run is claimed by one. The graphs of a worker share one checkpointer; runs
-    of other graphs are left to other workers. `told` is called with each event. With `keep` (seconds) `run` removes from
+    of other graphs are left to other workers. `told` is called with each event; what it raises is logged. With `keep` (seconds) `run` removes from
     the store, for good, the runs of any graph that ended longer ago.
     """
 
@@ -66,8 +77,8 @@ class Worker:
         self.parked: dict[str, Exception] = {}
         #: Runs that were due but could not be claimed, and when (the loop's time) that was noticed.
         self._not_now: dict[str, float] = {}
-        #: How many runs that were due were not for this worker when it last looked: they must not hide the others.
-        self._passed_over = 0
+        #: The runs that were due and not for this worker when it last looked: they must not hide the others.
+        self._passed_over: set[str] = set()
 
     async def poll(self) -> int:
         """Drive what is due now, `concurrency` runs at most, until they rest; how many there were."""
@@ -84,7 +95,7 @@ class Worker:
         """Look for due runs every so many seconds, and whenever one has come to rest, until `stop` is set.
 
         Then what is being driven is released, `ready` for another worker, and this returns. A store that cannot be
-        reached is tried again, ever less often.
+        reached is tried again, ever less often; one that was closed raises `StoreClosed`.
         """
         stopping = asyncio.ensure_future(stop.wait())
         wait = every
@@ -96,6 +107,8 @@ class Worker:
                     await self._start_due()
                     await self._prune(now)
                     wait = every
+                except StoreClosed:
+                    raise
                 except CheckpointerError as error:
                     wait = min(2 * wait, LONGEST_WAIT)
                     logger.warning("the store cannot be read (%s); the next look is in %.0f s", error, wait)
@@ -112,24 +125,27 @@ class Worker:
         if room <= 0:
             return 0
         # What is driven here, parked, or another worker's may all be due as well.
-        limit = room + len(self._driving) + len(self.parked) + len(self._not_now) + self._passed_over
-        runs, boundaries = await self._checkpointer.due(limit=limit)
-        due = dict.fromkeys([*runs, *(boundary.rpartition(":")[0] for boundary in boundaries)])
-        started = passed_over = 0
-        for run_id in due:
-            if started == room:
+        limit = room + len(self._driving) + len(self.parked) + len(self._not_now) + len(self._passed_over)
+        started, passed_over = 0, set[str]()
+        while True:
+            runs, boundaries = await self._checkpointer.due(limit=limit)
+            for run_id in dict.fromkeys([*runs, *(boundary.rpartition(":")[0] for boundary in boundaries)]):
+                if started == room:
+                    break
+                if run_id in self._driving or run_id in self.parked or run_id in self._not_now or run_id in passed_over:
+                    continue
+                head = await self._checkpointer.head(run_id)
+                graph = self._graphs.get(head.graph) if head is not None and head.status not in ENDED else None
+                if graph is None:
+                    passed_over.add(run_id)
+                    continue
+                task = self._driving[run_id] = asyncio.create_task(self._drive(graph, run_id))
+                task.add_done_callback(partial(self._rested, run_id))
+                started += 1
+            if started == room or max(len(runs), len(boundaries)) < limit:
                 break
-            if run_id in self._driving or run_id in self.parked or run_id in self._not_now:
-                continue
-            head = await self._checkpointer.head(run_id)
-            graph = self._graphs.get(head.graph) if head is not None and head.status not in ENDED else None
-            if graph is None:
-                passed_over += 1
-                continue
-            task = self._driving[run_id] = asyncio.create_task(self._drive(graph, run_id))
-            task.add_done_callback(partial(self._rested, run_id))
-            started += 1
-        self._passed_over = passed_over + (room if passed_over and not started else 0)
+            limit *= 2  # whatever came first was not for this worker: what is may come behind it
+        self._passed_over = passed_over
         return started
 
     async def _prune(self, now: float) -> None:
@@ -148,8 +164,10 @@ class Worker:
         try:
             async with aclosing(graph.recover(run_id)) as events:
                 async for event in events:
-                    if self._told is not None:
-                        self._told(event)
+                    self._tell(event)
+        except STORE_FAILED as error:  # no fault of the run's, which is where it was
+            logger.warning("run %s: %s", run_id, error)
+            self._not_now[run_id] = asyncio.get_running_loop().time()
         except LeaseLost as lost:
             logger.warning("%s", lost)
         except RunNotClaimable:
@@ -158,6 +176,15 @@ class Worker:
             await self._note(graph, run_id, error)
         else:
             self._failures.pop(run_id, None)
+
+    def _tell(self, event: Event) -> None:
+        """Tell who listens. What he makes of it is no affair of the run's, which may be in the middle of a payment."""
+        if self._told is None:
+            return
+        try:
+            self._told(event)
+        except Exception as error:  # noqa: BLE001  # whatever it is
+            logger.error("who is told of run %s raised %s: %s", event.run_id, type(error).__name__, error)
 
     async def _note(self, graph: StateGraph, run_id: str, error: Exception) -> None:
         """A failed run waits for a person's retry; one that raised before it came to rest is due again at once."""
@@ -169,7 +196,7 @@ class Worker:
         except CheckpointerError:  # the store is what failed
             logger.warning("run %s: %s", run_id, error)
             return
-        if head is None or head.status in (*ENDED, "failed", "pending"):
+        if head is None or head.status in (*ENDED, "failed"):
             self._failures.pop(run_id, None)
             return
         failures = self._failures[run_id] = self._failures.get(run_id, 0) + 1
@@ -183,5 +210,11 @@ class Worker:
         """Stop driving: each run is released by its engine, and that is waited for."""
         for task in self._driving.values():
             task.cancel()
+        cancelled: asyncio.CancelledError | None = None
         while self._driving:
-            await asyncio.wait(self._driving.values())
+            try:
+                await asyncio.wait(self._driving.values())
+            except asyncio.CancelledError as error:  # once more: the store may be closed after this
+                cancelled = error
+        if cancelled is not None:
+            raise cancelled

@@ -18,6 +18,14 @@ import pytest
 
 from checkpointers import SqliteCheckpointer
 from stategraph import Checkpointer, ManualClock, Retry, RunExists, StateGraph, Worker
+from stategraph.errors import (
+    CorruptCheckpoint,
+    StoreClosed,
+    StoreFull,
+    StoreLocked,
+    StoreReadOnly,
+    StoreUnavailable,
+)
 from stategraph.run import Run
 from tests.conftest import OpenStore
 
@@ -310,6 +318,112 @@ async def test_a_worker_outlives_a_store_that_cannot_be_read(
         logging.getLogger("stategraph.worker").removeHandler(heard)
 
 
+async def test_runs_behind_those_of_other_graphs_are_found_at_the_first_look(checkpointer: Checkpointer) -> None:
+    """However many there are that are not for this worker."""
+    other, mine = counting(checkpointer, "other"), counting(checkpointer, "mine")
+    for number in range(25):
+        await other.submit({}, f"other-{number}")
+    await mine.submit({}, "mine")
+    assert await Worker(mine, concurrency=2).poll() == 1
+    assert (await mine.info("mine")).status == "completed"
+
+
+async def test_a_run_that_cannot_be_read_when_its_boundarys_time_has_come_is_parked(
+    checkpointer: Checkpointer, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is due at every look, and nothing that a worker does makes it less so."""
+    graph = paying(checkpointer, expires_in=60)
+    await graph.run({}, "r")
+    clock.advance(61)
+
+    async def damaged(run_id: str, **more: Any) -> None:
+        raise CorruptCheckpoint(run_id, 0, "it is damaged")
+
+    monkeypatch.setattr(checkpointer, "load", damaged)
+    worker = Worker(graph)
+    assert [await worker.poll() for _ in range(4)] == [1, 1, 1, 0]
+    assert "damaged" in str(worker.parked["r"])
+
+
+@pytest.mark.parametrize("ails", [StoreFull, StoreReadOnly, StoreLocked, StoreUnavailable])
+async def test_what_ails_the_store_is_no_runs_fault(
+    checkpointer: Checkpointer, monkeypatch: pytest.MonkeyPatch, ails: type[Exception]
+) -> None:
+    """A disk that is full for a while parks nothing: the runs go on when there is room."""
+    graph = counting(checkpointer)
+    await graph.submit({}, "r")
+    worker = Worker(graph)
+
+    async def fails(*_: Any) -> None:
+        raise ails("no room")
+
+    with monkeypatch.context() as full:
+        full.setattr(checkpointer, "claim", fails)
+        for _ in range(5):
+            await worker.poll()
+    assert worker.parked == {}
+    assert await worker.poll() == 1
+    assert await statuses(checkpointer) == {"r": "completed"}
+
+
+async def test_a_worker_of_a_closed_store_ends(open_store: OpenStore, stop: asyncio.Event) -> None:
+    """A store that was closed is not opened again: there is nothing to wait for."""
+    store = open_store()
+    graph = counting(store)
+    await graph.submit({}, "r")
+    await store.close()
+    with pytest.raises(StoreClosed):
+        await Worker(graph).run(stop)
+
+
+async def test_what_a_listener_raises_stops_no_run(
+    checkpointer: Checkpointer, caplog: pytest.LogCaptureFixture
+) -> None:
+    """It is logged; a node in the middle of its work is not stopped for it."""
+    ran: list[str] = []
+
+    async def node(state: Any) -> None:
+        await asyncio.sleep(0.01)
+        ran.append("once")
+
+    def told(event: Any) -> None:
+        raise OSError("the screen is broken")
+
+    graph = counting(checkpointer, node=node)
+    await graph.submit({}, "r")
+    worker = Worker(graph, told=told)
+    assert await worker.poll() == 1
+    assert (ran, worker.parked, await statuses(checkpointer)) == (["once"], {}, {"r": "completed"})
+    assert "the screen is broken" in caplog.text
+
+
+async def test_a_worker_that_is_cancelled_twice_releases_what_it_holds(
+    checkpointer: Checkpointer, stop: asyncio.Event
+) -> None:
+    """Its caller may close the store as soon as it is back."""
+    begun = asyncio.Event()
+
+    async def tidy(state: Any) -> None:
+        try:
+            begun.set()
+            await asyncio.Event().wait()
+        finally:
+            for _ in range(20):
+                await asyncio.sleep(0)
+
+    graph = counting(checkpointer, node=tidy)
+    await graph.submit({}, "r")
+    working = asyncio.ensure_future(Worker(graph).run(stop))
+    await begun.wait()
+    for _ in range(2):
+        working.cancel()
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+    with pytest.raises(asyncio.CancelledError):
+        await working
+    assert await statuses(checkpointer) == {"r": "ready"}
+
+
 @pytest.mark.parametrize(
     ("graphs", "options", "sentence"),
     [
@@ -412,6 +526,21 @@ async def test_the_command_releases_its_runs_when_it_is_told_to_stop(tmp_path: P
         head = await store.head("r")
     assert head is not None
     assert (head.status, head.owner) == ("ready", None)
+
+
+def test_the_command_ends_when_nobody_reads_what_it_prints(tmp_path: Path) -> None:
+    """As `stategraph worker --json | head -1` does it; no run is given up for that."""
+    (tmp_path / "waits.py").write_text(WORKFLOW.replace('print("started", flush=True)', "await asyncio.sleep(0.2)"))
+    for run_id in ("r1", "r2"):
+        finished(stategraph(tmp_path, "submit", "waits.py", "--run-id", run_id))
+    worker = stategraph(tmp_path, "worker", "waits.py", "--json", "-c", "1")
+    assert worker.stdout is not None
+    worker.stdout.readline()
+    worker.stdout.close()
+    assert worker.wait(timeout=60) == 141
+    assert worker.stderr is not None
+    assert "left alone" not in worker.stderr.read()
+    worker.stderr.close()
 
 
 def test_the_command_says_what_it_needs(tmp_path: Path) -> None:

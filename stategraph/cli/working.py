@@ -56,8 +56,9 @@ def worker(
         kept = None if keep is None else milliseconds(keep) / 1000
         async with session.open(new=True) as opened:
             graphs = _graphs(session, files or session.settings.files(), opened)
-            working = Worker(*graphs, concurrency=concurrency, keep=kept, told=_teller(session))
             stop = asyncio.Event()
+            telling = _Telling(session, stop)
+            working = Worker(*graphs, concurrency=concurrency, keep=kept, told=telling.told)
             for number in (signal.SIGINT, signal.SIGTERM):
                 with suppress(NotImplementedError):  # Windows
                     asyncio.get_running_loop().add_signal_handler(number, stop.set)
@@ -69,6 +70,8 @@ def worker(
                         names = ", ".join(within(graph.name, 60) for graph in graphs)
                         session.line(f"working on runs of {names}; Ctrl-C stops")
                     await working.run(stop, every)
+        if telling.unheard is not None:
+            raise telling.unheard
         return DONE
 
     return carry_out(Session(store, None, as_json, plain, traceback), work)
@@ -101,16 +104,24 @@ async def _until(stop: asyncio.Event, polling: Any) -> None:
         await poll
 
 
-def _teller(session: Session) -> Any:
-    """Prints every event as JSON, or a line for each run that comes to rest."""
-    if session.as_json:
-        return Records(session).told
+class _Telling:
+    """Prints every event as JSON, or a line for each run that comes to rest, and stops the work when nobody reads that."""
 
-    def told(event: Event) -> None:
-        if event.event_type in _RESTS:
-            session.line(f"{event.run_id}: {event.event_type} {within(event.node_name, 60)}")
+    def __init__(self, session: Session, stop: asyncio.Event) -> None:
+        self._session = session
+        self._stop = stop
+        self.unheard: BrokenPipeError | None = None
 
-    return told
+    def told(self, event: Event) -> None:
+        """Print the event, if that is asked for."""
+        try:
+            if self._session.as_json:
+                Records(self._session).told(event)
+            elif event.event_type in _RESTS:
+                self._session.line(f"{event.run_id}: {event.event_type} {within(event.node_name, 60)}")
+        except BrokenPipeError as error:
+            self.unheard = error
+            self._stop.set()
 
 
 @contextmanager
