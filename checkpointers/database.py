@@ -337,8 +337,8 @@ class Database(sqlite3.Connection):
     def _insert_any(self, lease: Lease, seen: int, entry: Entry, status: str, now: int) -> tuple[int, int, str] | None:
         given = {
             "run": lease.run_id, "epoch": lease.epoch, "owner": lease.owner, "seen": seen, "kind": entry.kind, "path": entry.path,
-            "step": entry.step, "attempt": entry.attempt, "status": status, "opens": entry.opens, "effect": entry.effect, "body": entry.body,
-            "now": now,
+            "step": entry.step, "attempt": entry.attempt, "status": status, "opens": entry.opens, "effect": entry.effect,
+            "body": entry.body, "now": now,
         }  # fmt: skip
         given["seal"] = self._seal(entry.kind, given)
         row: tuple[int, int, str] | None = super().execute(verbs.APPEND, given).fetchone()

@@ -10,9 +10,12 @@ import asyncio
 import json
 import os
 import sqlite3
+import tempfile
 import threading
 import weakref
 from collections.abc import Callable, Sequence
+from contextlib import suppress
+from errno import EEXIST
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Concatenate, Literal, ParamSpec, Self, TypeVar, cast
@@ -364,7 +367,9 @@ class SqliteCheckpointer:
         if not self.durable:
             raise StoreUnavailable("a store in memory has no file to copy")
         await self.head("-")  # the file is made, or found to be somebody else's
-        await self._copied(self.path, os.fspath(path))
+        target = os.fspath(path)
+        copy = await self._copied(self.path, target)
+        await self._put(copy, target)
 
     async def restore(self, path: str | os.PathLike[str]) -> int:
         """Make this store's file, which must not exist yet, from a backup; the answer is how many runs can go on in it.
@@ -376,22 +381,36 @@ class SqliteCheckpointer:
             raise StoreUnavailable("a store in memory cannot be restored")
         if self._connection is not None:
             raise StoreUnavailable(f"{self.path}: it is open; restore into a new file")
-        await self._copied(os.fspath(path), self.path)
-        try:
-            return await self.fence()
-        except CheckpointerError:  # it is no backup of ours
-            await self.close()
-            os.unlink(self.path)
+        source = os.fspath(path)
+        copy = await self._copied(source, self.path)
+        try:  # before the file has its name: nobody finds a store in which the old drivers may still write
+            async with SqliteCheckpointer(copy, timeout=self._timeout, clock=self.clock, secret=self._secret) as store:
+                runs = await store.fence()
+        except BaseException as error:
+            os.unlink(copy)
+            if isinstance(error, CheckpointerError):  # it is no backup of ours
+                raise type(error)(str(error).replace(copy, source)) from None
             raise
+        await self._put(copy, self.path)
+        return runs
 
-    async def _copied(self, source: str, target: str) -> None:
-        """One file copied into a new one by SQLite itself, in a thread of its own."""
+    async def _copied(self, source: str, target: str) -> str:
+        """A copy of a file beside the target, by SQLite itself in a thread of its own; where it is."""
         try:
-            await asyncio.to_thread(_copy, source, target)
-        except FileExistsError:
-            raise StoreUnavailable(f"{target}: a file is there already; name a new one") from None
+            return await asyncio.to_thread(_copy, source, target)
+        except FileExistsError as error:
+            raise StoreUnavailable(f"{error.filename}: a file is there already; name a new one") from None
         except (OSError, sqlite3.Error, ValueError) as error:
             raise StoreUnavailable(f"{source} cannot be copied to {target}: {error}") from None
+
+    async def _put(self, copy: str, target: str) -> None:
+        """Give a copy its name, unless a file has it."""
+        try:
+            await asyncio.to_thread(_put, copy, target)
+        except FileExistsError:
+            raise StoreUnavailable(f"{target}: a file is there already; name a new one") from None
+        except OSError as error:
+            raise StoreUnavailable(f"{target} cannot be made: {error}") from None
 
     # -- the connection and its thread
 
@@ -542,18 +561,62 @@ def _held(lease: Lease) -> dict[str, Any]:
     return {"run": lease.run_id, "epoch": lease.epoch, "owner": lease.owner}
 
 
-def _copy(source: str, target: str) -> None:
-    """A consistent copy, of what is in the source's WAL too; no file is left behind where it fails."""
-    os.close(os.open(target, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
+def _copy(source: str, target: str) -> str:
+    """A consistent copy, of what is in the source's WAL too, beside the target; no file is left behind where it fails."""
+    for path in (target, f"{target}-wal", f"{target}-journal"):  # a new file would be read with what these say
+        if os.path.lexists(path):
+            raise FileExistsError(EEXIST, "a file is there", path)
+    file, copy = tempfile.mkstemp(
+        ".part", ".stategraph-", os.path.dirname(os.path.abspath(target))
+    )  # its owner's alone
+    os.close(file)
     try:
         connection = sqlite3.connect(f"{Path(source).absolute().as_uri()}?mode=ro", uri=True)
         try:
-            connection.execute("VACUUM INTO ?", (target,))
+            connection.execute("VACUUM INTO ?", (copy,))
         finally:
             connection.close()
+        if os.path.getsize(copy) == 0 or not _has_tables(copy):
+            raise ValueError("it is empty")  # what an interrupted copy by other means may leave
     except BaseException:
-        os.unlink(target)
+        os.unlink(copy)
         raise
+    return copy
+
+
+def _has_tables(path: str) -> bool:
+    connection = sqlite3.connect(path)
+    try:
+        (tables,) = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
+    finally:
+        connection.close()
+    return bool(tables)
+
+
+def _put(copy: str, target: str) -> None:
+    """The copy under its name, all of it on the disk: whoever finds the name finds the whole."""
+    try:
+        _sync(copy)
+        try:
+            os.link(copy, target)
+        except FileExistsError:
+            raise
+        except OSError:  # a file system without links
+            os.close(os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
+            os.replace(copy, target)
+    finally:
+        with suppress(FileNotFoundError):
+            os.unlink(copy)
+    if os.name == "posix":  # Windows opens no folder
+        _sync(os.path.dirname(os.path.abspath(target)))
+
+
+def _sync(path: str) -> None:
+    file = os.open(path, os.O_RDONLY if os.path.isdir(path) else os.O_RDWR)
+    try:
+        os.fsync(file)
+    finally:
+        os.close(file)
 
 
 class _Queue:

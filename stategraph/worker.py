@@ -40,8 +40,8 @@ class Worker:
     """Drives runs that are ready, runs whose driver has died, and runs with a boundary or a timer whose time has come.
 
     Any number of workers may share a store: a run is claimed by one. The graphs of a worker share one checkpointer; runs
-    of other graphs are left to other workers. `told` is called with each event; what it raises is logged. With `keep` (seconds) `run` removes from
-    the store, for good, the runs of any graph that ended longer ago.
+    of other graphs are left to other workers. `told` is called with each event; what it raises is logged. With `keep`
+    (seconds) `run` removes from the store, for good, the runs of any graph that ended longer ago.
     """
 
     def __init__(

@@ -193,6 +193,72 @@ async def test_what_is_no_backup_is_not_restored(open_store: OpenStore, tmp_path
         assert not (tmp_path / "new.db").exists()
 
 
+async def test_an_empty_file_is_no_backup(open_store: OpenStore, tmp_path: Path) -> None:
+    """Whatever has left it: a store without runs would look as if all had gone well."""
+    (tmp_path / "empty.db").touch()
+    sqlite3.connect(tmp_path / "new-made.db").close()
+    for name in ("empty.db", "new-made.db"):
+        with pytest.raises(StoreUnavailable, match="it is empty"):
+            await open_store("new.db").restore(tmp_path / name)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["empty.db", "new-made.db"]
+
+
+async def test_a_copy_has_its_name_when_it_is_whole(
+    open_store: OpenStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A process that is killed before leaves no file that could be taken for a backup, nor a store that is not fenced."""
+    store = open_store()
+    await paying(store).run({}, "waits")
+    await store.backup(tmp_path / "copy.db")
+
+    class Killed(BaseException):
+        """As good as a SIGKILL."""
+
+    def killed(*_: Any) -> None:
+        raise Killed
+
+    for method in ("VACUUM", "fence"):
+        with monkeypatch.context() as patched:
+            if method == "fence":
+                patched.setattr(SqliteCheckpointer, "fence", killed)
+            else:
+                patched.setattr("checkpointers.sqlite._has_tables", killed)
+            with pytest.raises(Killed):
+                await SqliteCheckpointer(tmp_path / "new.db").restore(tmp_path / "copy.db")
+        assert not (tmp_path / "new.db").exists()
+    restored = open_store("new.db")
+    assert await restored.restore(tmp_path / "copy.db") == 1
+    assert await names(restored) == ["waits"]
+
+
+async def test_nothing_is_copied_beside_the_log_of_another_file(open_store: OpenStore, tmp_path: Path) -> None:
+    """SQLite would read it into the new one: of a store that was removed without its WAL, for example."""
+    store = open_store()
+    await counting(store).run({}, "r")
+    await store.backup(tmp_path / "copy.db")
+    (tmp_path / "new.db-wal").write_bytes(b"of another file")
+    with pytest.raises(StoreUnavailable, match=r"new\.db-wal: a file is there"):
+        await SqliteCheckpointer(tmp_path / "new.db").restore(tmp_path / "copy.db")
+    assert not (tmp_path / "new.db").exists()
+
+
+@pytest.mark.parametrize(
+    "name", ["a b.db", "100%.db", "what?.db", "n#1.db", "grüße.db", "a\nb.db", "file:x.db", "'q\".db"]
+)
+async def test_a_copy_may_have_any_name(
+    open_store: OpenStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    """A relative one too, and what would mean something in a URL or in SQL."""
+    monkeypatch.chdir(tmp_path)
+    store = open_store()
+    await counting(store).run({}, "r")
+    await store.backup(name)
+    await open_store("new.db").restore(name)
+    assert await names(open_store("new.db")) == ["r"]
+    assert (tmp_path / name).is_file()
+    assert not [path.name for path in tmp_path.iterdir() if path.name.endswith(".part")]
+
+
 async def test_a_store_in_memory_is_not_copied(tmp_path: Path) -> None:
     """It has no file, and says so."""
     store = SqliteCheckpointer(":memory:")
