@@ -16,7 +16,7 @@ from stategraph.checkpoint import Checkpoint, Checkpointer, Entry, Lease, Openin
 from stategraph.context import effect_key
 from stategraph.deciding import IRREVERSIBLE
 from stategraph.encoding import digest_of, encode
-from stategraph.errors import LeaseLost, PoisonedRun, StateError, StepBudgetExhausted
+from stategraph.errors import DeltaError, LeaseLost, PoisonedRun, StateError, StepBudgetExhausted, shortened
 from stategraph.events import ACTS, Event
 from stategraph.execution import Execution, InDoubt
 from stategraph.gate import Gate
@@ -25,7 +25,7 @@ from stategraph.isolation import SCALARS
 from stategraph.node import Node
 from stategraph.patch import Patch
 from stategraph.plan import END, Plan
-from stategraph.run import Position, Run
+from stategraph.run import MASK, Position, Run
 from stategraph.story import tell
 
 __all__ = ["Engine"]
@@ -180,7 +180,11 @@ class Engine:
         except Exception as error:  # noqa: BLE001  # a router's own failure, whatever it is
             self.failure = error
             done = {**body, "phase": "route", **more}
-            failed = {"node": node.name, "error": _told(error, self.run), "phase": "route"}
+            failed = {
+                "node": node.name,
+                "error": _told(error, self.run, patches.changes(patches.dump(patch))),
+                "phase": "route",
+            }
             await self._append(
                 Entry("node", position.path, position.step, position.attempt, "running", encode(done)),
                 Entry("failed", position.path, position.step + 1, 0, "failed", encode(failed)),
@@ -220,7 +224,9 @@ class Engine:
     async def _fail(
         self, position: Position, error: Exception, phase: str, more: Mapping[str, Any] | None = None
     ) -> None:
-        body = {"node": position.node, "error": _told(error, self.run), "phase": phase, **(more or {})}
+        returned = self._execution.returned if self._execution is not None and phase == "node" else None
+        told = _told(error, self.run, returned if isinstance(returned, Mapping) else {})
+        body = {"node": position.node, "error": told, "phase": phase, **(more or {})}
         node = self.plan.nodes.get(position.node)
         retry, failures = node.retry if node and phase == "node" else None, position.failures + 1
         opens: str | None = None
@@ -325,6 +331,8 @@ class Engine:
     async def migrate(self, version: str, patch: Patch) -> None:
         """Store what a migration changed, before anything runs on it."""
         body = {"version": version, "fingerprint": self.plan.fingerprint, **patches.dump(patch)}
+        if not self.plan.schema.secrets <= set(self.run.secrets):
+            body["secrets"] = sorted(self.plan.schema.secrets)
         await self._settle("running", encode(body))
 
     async def _refused(self, asked: bool = False) -> None:
@@ -453,10 +461,15 @@ def _blamed(error: StateError, patch: Patch, node: str) -> StateError:
     return StateError(error.reason, error.path, node)
 
 
-def _told(error: Exception, run: Run) -> dict[str, str]:
-    """An error as it is stored: its type's name and its text, cut, even if the text cannot be had."""
+def _told(error: Exception, run: Run, given: Mapping[str, Any]) -> dict[str, str]:
+    """An error as it is stored: its type's name and its text, cut, even if the text cannot be had.
+
+    What is secret is not told, in the run's state or in what a node was about to change of it (`given`).
+    """
     try:
         message = str(error)
     except Exception as broken:  # noqa: BLE001  # a hostile __str__ must not replace the failure being stored
         message = f"<its text could not be had: {type(broken).__name__}>"
-    return {"type": type(error).__qualname__, "message": run.without_secrets(message)[:2000]}
+    if run.secrets and isinstance(error, DeltaError):  # nobody knows which keys it should have been of
+        message = message.replace(shortened(error.returned), MASK)
+    return {"type": type(error).__qualname__, "message": run.without_secrets(message[:20_000], given)[:2000]}

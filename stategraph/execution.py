@@ -63,6 +63,8 @@ class Execution:
         #: What the node told with `ctx.emit`, to be kept with its row.
         self.emits: list[dict[str, Any]] = []
         self.halted: BaseException | None = None
+        #: What the node has returned.
+        self.returned: Any = None
         #: It was halted by what the log says now: nothing to raise, the loop goes on from there.
         self.quiet = False
         #: A cancellation that came while a thread was at work, which cannot be stopped.
@@ -104,6 +106,7 @@ class Execution:
         return {"result": kept, "delete": [name for name in stored if name not in kept]}
 
     def _stored(self, delta: Any) -> Mapping[str, Any]:
+        self.returned = delta
         if delta is None:
             return {}
         if not isinstance(delta, Mapping):

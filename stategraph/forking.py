@@ -26,6 +26,7 @@ async def fork(
     apply(state, patch)
     opens = _release(plan, checkpointer, source, new_run_id, state)
     parent = f"{source.run_id}@{source.seq}"
+    source.secrets = sorted({*source.secrets, *plan.schema.secrets})
     content: dict[str, Any] = {
         **source.content(),
         "state": state,

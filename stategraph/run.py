@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal, NamedTuple, TypeAlias, get_args
 
@@ -18,6 +20,8 @@ __all__ = ["MASK", "OpenBoundary", "Phase", "Position", "Run", "fold"]
 MASK = "***"
 #: Characters: a shorter value is not looked for in texts.
 SHORTEST_SECRET = 4
+#: Characters: so long a piece of a secret is hidden like the whole.
+PIECE = 12
 
 Phase: TypeAlias = Literal["ready", "gate", "turned", "route", "asked", "timer", "failed"]
 
@@ -148,12 +152,15 @@ class Run:
             return {name: copied(value) for name, value in values.items()}
         return {name: MASK if name in self.secrets else copied(value) for name, value in values.items()}
 
-    def without_secrets(self, text: str) -> str:
-        """A text without what the state's secret keys say."""
-        for name in self.secrets:
-            for secret in _texts(self.state.get(name)):
-                text = text.replace(secret, MASK)
-        return text
+    def without_secrets(self, text: str, *given: Mapping[str, Any]) -> str:
+        """A text without what secret keys say, in the state or in what was `given`: nor a longer piece of it."""
+        if not self.secrets:
+            return text
+        held = [values[name] for values in (self.state, *given) for name in self.secrets if name in values]
+        secrets = sorted({form for value in held for said in _texts(value) for form in _forms(said)}, key=len)
+        for secret in reversed(secrets):  # what is a part of another goes last
+            text = text.replace(secret, MASK)
+        return _without_pieces(text, secrets)
 
     def __repr__(self) -> str:
         where = ", ".join(f"{p.node} {p.phase}" for p in self.positions.values()) or "END"
@@ -230,6 +237,7 @@ class Run:
         if "version" in body:  # a migration: the state and the graph it now belongs to
             patch.apply_stored(self.state, body)
             self.version, self.fingerprint = body["version"], body["fingerprint"]
+            self.secrets = sorted({*self.secrets, *body.get("secrets", ())})
 
     def _decision(self, row: Checkpoint) -> None:
         boundary = self.boundaries[f"{self.run_id}:{row.boundary}"]
@@ -355,11 +363,40 @@ def _texts(value: Any) -> Iterator[str]:
     if isinstance(value, dict):
         for item in value.values():
             yield from _texts(item)
-    elif isinstance(value, list):
+    elif isinstance(value, (list, tuple, set, frozenset)):
         for item in value:
             yield from _texts(item)
-    elif isinstance(value, (str, int, float)) and len(str(value)) >= SHORTEST_SECRET:
+    elif isinstance(value, (str, int, float)):
         yield str(value)
+    elif value is not None:  # of a schema's type, or what cannot be stored
+        with suppress(Exception):  # a hostile one says nothing
+            yield repr(value)
+        with suppress(Exception):
+            yield str(value)
+
+
+def _forms(said: str) -> Iterator[str]:
+    """A text as it stands, and as Python and JSON quote it."""
+    if said not in ("True", "False"):
+        for form in (said, repr(said)[1:-1], json.dumps(said)[1:-1], json.dumps(said, ensure_ascii=False)[1:-1]):
+            if len(form) >= SHORTEST_SECRET:
+                yield form
+
+
+def _without_pieces(text: str, secrets: Iterable[str]) -> str:
+    """A text without pieces of longer secrets: messages show the beginning of a long value, or its two ends."""
+    told = {text[at : at + PIECE] for at in range(len(text) - PIECE + 1)}  # a secret may be of any length
+    found = (secret[at : at + PIECE] for secret in secrets for at in range(len(secret) - PIECE + 1))
+    if not (pieces := told.intersection(found)):
+        return text
+    kept, at = [], 0
+    while at < len(text):
+        end = at
+        while text[end : end + PIECE] in pieces:
+            end += 1
+        kept.append(MASK if end > at else text[at])
+        at = end + PIECE - 1 if end > at else at + 1
+    return "".join(kept)
 
 
 _FIELDS = (

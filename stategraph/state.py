@@ -235,7 +235,8 @@ class Schema:
             try:
                 self.load(name, value)
             except ValidationError as error:
-                reasons.append(f"its {name!r} is no {self.name} value: {error.errors(include_url=False)[0]['msg']}")
+                why = "" if name in self.secrets else f": {error.errors(include_url=False)[0]['msg']}"
+                reasons.append(f"its {name!r} is no {self.name} value{why}")
         return reasons
 
     # -- parts

@@ -13,6 +13,7 @@ from stategraph.errors import (
     CheckpointerError,
     LeaseLost,
     RunNotClaimable,
+    StateGraphError,
     StoreClosed,
     StoreFull,
     StoreLocked,
@@ -200,11 +201,19 @@ class Worker:
             self._failures.pop(run_id, None)
             return
         failures = self._failures[run_id] = self._failures.get(run_id, 0) + 1
-        logger.warning("run %s cannot be driven (%d of %d): %s", run_id, failures, TRIES, error)
+        told = await self._without_secrets(graph, run_id, error)
+        logger.warning("run %s cannot be driven (%d of %d): %s", run_id, failures, TRIES, told)
         if failures >= TRIES:
             del self._failures[run_id]
             self.parked[run_id] = error
-            logger.error("run %s is left alone until this worker is started again: %s", run_id, error)
+            logger.error("run %s is left alone until this worker is started again: %s", run_id, told)
+
+    async def _without_secrets(self, graph: StateGraph, run_id: str, error: Exception) -> str:
+        """What an error says, as it may be logged: a migration, for example, may say anything."""
+        try:
+            return (await graph.info(run_id)).without_secrets(str(error))
+        except CheckpointerError:  # it cannot be read, and the error says so
+            return str(error) if isinstance(error, StateGraphError) else type(error).__name__
 
     async def _let_go(self) -> None:
         """Stop driving: each run is released by its engine, and that is waited for."""

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
+from collections.abc import Callable
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, TypedDict
 
 import pytest
+from pydantic import TypeAdapter
 
 from checkpointers import EncryptedCheckpointer, SqliteCheckpointer
 from stategraph import Checkpointer, Context, GraphError, StateGraph, Worker
 from stategraph.cli.app import main
+from stategraph.errors import RouteError, shortened
 from stategraph.events import Event
 
 CANARY = "canary-4111-1111"
@@ -99,6 +104,130 @@ def test_a_secret_that_the_schema_does_not_know_is_refused() -> None:
     with pytest.raises(GraphError, match="secrets= names 'cart'"):
         StateGraph(state=Order, secrets=["cart"])
     assert StateGraph(state=Order, secrets=["card"]).schema.secrets == {"card"}
+
+
+def says(text: Callable[[Any], str]) -> Callable[[Any], None]:
+    """A node that fails, and says what it has."""
+
+    def node(state: Any) -> None:
+        raise ValueError(text(state))
+
+    return node
+
+
+def refuses(old: Any, new: Any) -> Any:
+    """A reducer that shows what it was given."""
+    raise ValueError(f"{new} after {old}")
+
+
+KEY_FILE = "-----BEGIN-----\n" + "'canary\\\"é" * 12
+
+
+@pytest.mark.parametrize(
+    ("node", "card"),
+    [
+        (says(lambda state: repr(state["card"])), 'it\'s "canary"\n'),
+        (says(lambda state: json.dumps(state["card"])), "canaryé\n"),
+        (says(lambda state: shortened(state["card"])), KEY_FILE),
+        (says(lambda state: repr(state["card"])[-90:]), KEY_FILE),
+        (says(lambda state: str(TypeAdapter(int).validate_python(state["card"]))), KEY_FILE),
+        (says(lambda state: state["card"]), "4111-canary"),
+        (lambda state: {"card": datetime(2030, 1, 31, tzinfo=UTC), "canary": object()}, "4111"),
+        (lambda state: {"card": {"canary": CANARY, "at": object()}}, "4111"),
+        (lambda state: {"found": CANARY}, "4111"),
+        (lambda state: [CANARY], "4111"),
+        (lambda state: {"messages": CANARY}, "4111"),
+    ],
+)
+async def test_no_failure_tells_a_secret_however_it_says_it(node: Any, card: str) -> None:
+    """Quoted, cut short, one within another, or not stored yet because the node has just returned it."""
+    graph = StateGraph(name="says", secrets=["bin", "card", "found", "messages"], reducers={"found": refuses})
+    graph.add_node("n", node).set_entry_point("n").add_edge("n", "END")
+    with pytest.raises((ValueError, TypeError)):
+        await graph.run({"card": card, "bin": "4111", "found": None, "messages": []}, "r")
+    run = await graph.info("r")
+    told = f"{run.error}" + "".join([event.model_dump_json() async for event in graph.events("r")])
+    assert "***" in told
+    assert not [part for part in ("canary", CANARY, "2030", "BEGIN") if part in told.replace('"canary"', "")]
+
+
+@pytest.mark.parametrize("route", [lambda state: state["card"], lambda state: refuses(None, state["card"])])
+async def test_no_router_tells_a_secret_that_its_node_has_just_found(route: Any) -> None:
+    """The node's row and its router's failure are stored together."""
+    graph = (
+        StateGraph(name="routes", secrets=["card"]).set_entry_point("n").add_node("n", lambda state: {"card": CANARY})
+    )
+    graph.add_conditional_edge("n", route, ["n", "END"])
+    with pytest.raises((RouteError, ValueError)):
+        await graph.run({}, "r")
+    assert "***" in f"{(await graph.info('r')).error}"
+    assert not [event for event in [e async for e in graph.events("r")] if CANARY in event.model_dump_json()]
+
+
+def declared_late(store: Checkpointer, version: str) -> StateGraph:
+    """The same graph; its second version knows what is secret."""
+    graph = StateGraph(store, name="late", version=version, secrets=["card"] if version == "2" else [])
+    graph.add_node("n", lambda state: {}).set_entry_point("n").add_edge("n", "END").add_interrupt_before("n")
+    if version == "2":
+        graph.migrate("1")(lambda values: {})
+    return graph
+
+
+async def test_a_run_takes_secrets_that_were_declared_after_its_start(checkpointer: Checkpointer) -> None:
+    """With the version that declares them, in a fork as in a migration."""
+    await declared_late(checkpointer, "1").run({"card": CANARY}, "r")
+    newer = declared_late(checkpointer, "2")
+    await newer.fork("r", new_run_id="f")
+    for run_id in ("f", "r"):
+        told = [event.model_dump_json() async for event in newer.resume(run_id, "approved", by="ann")]
+        assert any('"card":"***"' in line for line in told)
+        assert not [line for line in told if CANARY in line]
+        assert (await newer.info(run_id)).secrets == ["card"]
+
+
+async def test_a_worker_logs_no_secret_of_a_run_that_cannot_be_driven(
+    checkpointer: Checkpointer, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A migration that fails may say anything."""
+    older = StateGraph(checkpointer, name="late", secrets=["card"]).set_entry_point("n").add_edge("n", "END")
+    await older.add_node("n", lambda state: {}).submit({"card": CANARY}, "r")
+    newer = (
+        StateGraph(checkpointer, name="late", version="2", secrets=["card"]).set_entry_point("n").add_edge("n", "END")
+    )
+    newer.add_node("n", lambda state: {}).migrate("1")(lambda values: refuses(None, values["card"]))
+    worker = Worker(newer)
+    for _ in range(3):
+        await worker.poll()
+    assert "*** after None" in caplog.text
+    assert CANARY not in caplog.text
+    assert list(worker.parked) == ["r"]
+
+
+def test_the_history_hides_what_a_person_says_of_an_irreversible_node(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Its answer is a change of the state, and masked like one."""
+
+    async def hangs(state: Any) -> None:
+        await asyncio.Event().wait()
+
+    async def fill() -> None:
+        async with SqliteCheckpointer(tmp_path / "runs.db") as store:
+            graph = StateGraph(store, name="d", secrets=["card"]).set_entry_point("n").add_edge("n", "END")
+            graph.add_node("n", hangs, irreversible=True)
+            with pytest.raises(TimeoutError):
+                async with asyncio.timeout(0.2):
+                    await graph.run({}, "r")
+            told = [event.event_type async for event in graph.recover("r")]
+            assert told[-1] == "interrupted"
+            await graph.decide("r", "approved", by="ann", answer={"card": CANARY})
+
+    asyncio.run(fill())
+    monkeypatch.chdir(tmp_path)
+    assert main(["history", "r", "--json"]) == 0
+    out, error = capsys.readouterr()
+    assert '"card":"***"' in out
+    assert CANARY not in out + error
 
 
 def test_a_secret_is_found_nowhere_outside_of_its_nodes(

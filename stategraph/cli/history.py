@@ -23,7 +23,7 @@ __all__ = ["history"]
 #: Checkpoints that are read at a time.
 PAGE = 500
 #: The parts of a row's content that have values of the state by key.
-_VALUES = frozenset({"set", "append", "merge", "state"})
+_VALUES = frozenset({"set", "append", "merge", "state", "result"})
 
 
 def history(
