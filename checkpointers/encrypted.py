@@ -137,9 +137,9 @@ class EncryptedCheckpointer:
         body: bytes,
         roles: Sequence[str] = (),
     ) -> Written | None:
-        """Somebody's decision, bound to its boundary and its actor."""
+        """Somebody's decision, bound to its boundary, its actor and what it says."""
         await self._must_read(run_id)
-        body = self._locked(body, run_id, "decision", boundary, actor)
+        body = self._locked(body, run_id, "decision", boundary, actor, decision)
         return await self.store.decide(
             run_id, boundary, digest=digest, decision=decision, actor=actor, act=act, body=body, roles=roles
         )
@@ -147,7 +147,7 @@ class EncryptedCheckpointer:
     async def expire(self, run_id: str, boundary: str, *, body: bytes = b"{}") -> Written | None:
         """The clock's decision."""
         return await self.store.expire(
-            run_id, boundary, body=self._locked(body, run_id, "decision", boundary, ":clock")
+            run_id, boundary, body=self._locked(body, run_id, "decision", boundary, ":clock", "expired")
         )
 
     async def signal(self, run_id: str, name: str, key: str, *, actor: str, act: str, body: bytes) -> Written | None:
@@ -195,7 +195,7 @@ class EncryptedCheckpointer:
             for boundary in await self.store.boundaries(run_id):
                 if boundary.effect == key and boundary.state == "approved" and boundary.decided is not None:
                     short = boundary.id.rpartition(":")[2]
-                    return self._opened(outcome, run_id, -1, "decision", short, boundary.decided.by)
+                    return self._opened(outcome, run_id, -1, "decision", short, boundary.decided.by, "approved")
             raise
 
     # -- reading
@@ -301,7 +301,7 @@ class EncryptedCheckpointer:
         elif kind == "settled":
             place = (row.seq,)
         elif kind == "decision":
-            place = (row.boundary, row.actor)
+            place = (row.boundary, row.actor, row.decision)
         elif row.act is not None:
             place = (row.act,)
         else:

@@ -127,6 +127,31 @@ async def test_a_row_in_another_rows_place_is_refused(open_store: OpenStore, tmp
     assert (await graph.info("r")).state == {"n": 2}
 
 
+async def test_a_rejection_is_not_turned_into_an_approval(open_store: OpenStore, tmp_path: Path) -> None:
+    """The verdict is a column of its own, for the store to look at; what is encrypted is bound to it."""
+    store = EncryptedCheckpointer(open_store(), FIRST)
+    graph = StateGraph(store, name="pays").set_entry_point("pay").add_edge("pay", "END").add_edge("ask", "END")
+    graph.add_node("pay", lambda state: {"paid": True}).add_node("ask", lambda state: {})
+    graph.add_interrupt_before("pay", on_reject="ask")
+    await graph.run({"card": CANARY}, "r")
+    await graph.decide("r", "rejected", by="ann")
+    row = (await open_store().history("r"))[-1]
+    sealed = seal(
+        b"", "r", row.kind, None, None, None, None, None, row.boundary, "approved", None, None, row.actor, row.act,
+        row.at_ms, row.body,
+    )  # fmt: skip
+    connection = sqlite3.connect(tmp_path / "runs.db")
+    connection.execute(
+        "UPDATE checkpoints SET decision = 'approved', digest = ? WHERE seq = ?",
+        (digest(sealed, row.seq, row.status), row.seq),
+    )
+    connection.commit()
+    connection.close()
+    assert (await open_store().history("r"))[-1].decision == "approved"
+    with pytest.raises(CorruptCheckpoint, match="belongs to another place"):
+        await graph.info("r")
+
+
 async def test_rows_that_were_not_encrypted_are_refused(open_store: OpenStore) -> None:
     """A store is encrypted from its first run on."""
     inner = open_store()
