@@ -15,6 +15,7 @@ from stategraph.errors import (
     RunNotClaimable,
     StateGraphError,
     StoreClosed,
+    StoreForeign,
     StoreFull,
     StoreLocked,
     StoreReadOnly,
@@ -96,7 +97,7 @@ class Worker:
         """Look for due runs every so many seconds, and whenever one has come to rest, until `stop` is set.
 
         Then what is being driven is released, `ready` for another worker, and this returns. A store that cannot be
-        reached is tried again, ever less often; one that was closed raises `StoreClosed`.
+        reached is tried again, ever less often; one that was closed, or is none of ours, is raised.
         """
         stopping = asyncio.ensure_future(stop.wait())
         wait = every
@@ -108,7 +109,7 @@ class Worker:
                     await self._start_due()
                     await self._prune(now)
                     wait = every
-                except StoreClosed:
+                except (StoreClosed, StoreForeign):  # which no waiting changes
                     raise
                 except CheckpointerError as error:
                     wait = min(2 * wait, LONGEST_WAIT)

@@ -21,6 +21,7 @@ from stategraph import Checkpointer, ManualClock, Retry, RunExists, StateGraph, 
 from stategraph.errors import (
     CorruptCheckpoint,
     StoreClosed,
+    StoreForeign,
     StoreFull,
     StoreLocked,
     StoreReadOnly,
@@ -374,6 +375,15 @@ async def test_a_worker_of_a_closed_store_ends(open_store: OpenStore, stop: asyn
     await store.close()
     with pytest.raises(StoreClosed):
         await Worker(graph).run(stop)
+
+
+async def test_a_worker_does_not_wait_for_a_file_of_another_program(
+    open_store: OpenStore, tmp_path: Path, stop: asyncio.Event
+) -> None:
+    """It will never be ours: whoever started the worker has mistyped its name."""
+    (tmp_path / "runs.db").write_text("no database " * 500)
+    with pytest.raises(StoreForeign):
+        await Worker(counting(open_store())).run(stop)
 
 
 async def test_what_a_listener_raises_stops_no_run(

@@ -126,6 +126,8 @@ def fence(store: Store = None, as_json: Json = False, traceback: Traceback = Fal
 
 
 def _in_a_file(session: Session, store: Checkpointer, instead: str) -> _Copied:
+    if not store.durable:
+        raise Refused(f"the store {redacted(session.url)} is kept in memory alone; there is no file")
     if sqlite_file(session.url) is None:
         raise Refused(f"the store {redacted(session.url)} is no file; use its database's own means: {instead}")
     return cast("_Copied", _bare(store))
