@@ -13,7 +13,7 @@ CREATE DOMAIN stategraph.run_id AS text COLLATE pg_catalog."C"
 	CONSTRAINT run_id_check CHECK ((VALUE ~ '^[A-Za-z0-9._:-]{1,128}$'::text));
 CREATE DOMAIN stategraph.status AS text COLLATE pg_catalog."C"
 	CONSTRAINT status_check CHECK ((VALUE = ANY (ARRAY['ready'::text, 'running'::text, 'pending'::text, 'failed'::text, 'completed'::text, 'rejected'::text, 'cancelled'::text])));
-CREATE FUNCTION stategraph.sg_append(_run text, _epoch bigint, _seen bigint, _kind text, _path text, _step bigint, _attempt bigint, _status text, _opens text, _effect text, _body bytea, _seal bytea, _now bigint, OUT _new_seq bigint, OUT _new_status text, OUT _at_ms bigint) RETURNS record
+CREATE FUNCTION stategraph.sg_append(_run text, _epoch bigint, _owner text, _seen bigint, _kind text, _path text, _step bigint, _attempt bigint, _status text, _opens text, _effect text, _body bytea, _seal bytea, _now bigint, OUT _new_seq bigint, OUT _new_status text, OUT _at_ms bigint) RETURNS record
     LANGUAGE plpgsql
     SET enable_seqscan TO 'off'
     SET lock_timeout TO '5s'
@@ -30,7 +30,7 @@ BEGIN
   INSERT INTO stategraph.checkpoints (run, seq, kind, status, epoch, path, step, attempt, opens, body, at_ms, digest)
 SELECT n.run, n.seq, _kind, n.status, _epoch, _path, _step, _attempt, _opens, _body, _now, stategraph.sg_digest(_seal, n.seq, n.status)
 FROM (SELECT r.run, r.seq + 1 AS seq, CASE WHEN r.seq = _seen OR _status = 'completed' THEN _status ELSE 'running' END AS status
-      FROM stategraph.runs r WHERE r.run_id = _run AND r.epoch = _epoch AND r.status = 'running') n
+      FROM stategraph.runs r WHERE r.run_id = _run AND r.epoch = _epoch AND r.owner = _owner AND r.status = 'running') n
 WHERE NOT EXISTS (SELECT 1 FROM stategraph.checkpoints c WHERE c.run = n.run AND c.path = _path AND c.step = _step
                     AND (c.kind = 'node' OR c.kind = 'route' OR c.kind = 'join'))
   AND NOT EXISTS (SELECT 1 FROM stategraph.checkpoints c WHERE c.run = n.run AND c.path = _path AND c.step = _step AND c.attempt = _attempt
@@ -44,7 +44,7 @@ RETURNING run, seq, status INTO _rid, _new_seq, _new_status;
   PERFORM stategraph.sg_move(_rid, _new_seq, _new_status);
   _at_ms := _now;
 END $$;
-CREATE FUNCTION stategraph.sg_append_all(_run text, _epoch bigint, _seen bigint, _kinds text[], _paths text[], _steps bigint[], _attempts bigint[], _statuses text[], _opens_all text[], _effects text[], _bodies bytea[], _seals bytea[], _fold bytea, _fold_digest bytea, _now bigint, OUT _new_seq bigint, OUT _new_status text, OUT _at_ms bigint) RETURNS record
+CREATE FUNCTION stategraph.sg_append_all(_run text, _epoch bigint, _owner text, _seen bigint, _kinds text[], _paths text[], _steps bigint[], _attempts bigint[], _statuses text[], _opens_all text[], _effects text[], _bodies bytea[], _seals bytea[], _fold bytea, _fold_digest bytea, _now bigint, OUT _new_seq bigint, OUT _new_status text, OUT _at_ms bigint) RETURNS record
     LANGUAGE plpgsql
     SET enable_seqscan TO 'off'
     SET lock_timeout TO '5s'
@@ -57,7 +57,7 @@ BEGIN
   END IF;
   FOR _i IN 1 .. cardinality(_kinds) LOOP
     SELECT * INTO _new_seq, _new_status, _at_ms FROM stategraph.sg_append(
-      _run, _epoch, _seen + _i - 1, _kinds[_i], _paths[_i], _steps[_i], _attempts[_i], _statuses[_i], _opens_all[_i],
+      _run, _epoch, _owner, _seen + _i - 1, _kinds[_i], _paths[_i], _steps[_i], _attempts[_i], _statuses[_i], _opens_all[_i],
       _effects[_i], _bodies[_i], _seals[_i], _now);
     IF _new_seq IS NULL THEN
       IF _i = 1 THEN RETURN; END IF;
@@ -241,7 +241,7 @@ BEGIN
   RETURN QUERY SELECT NULL, d.id, _now FROM (SELECT r.run_id || ':' || b.boundary FROM stategraph.boundaries b JOIN stategraph.runs r ON r.run = b.run
 WHERE b.state = 'open' AND b.expires_at <= _now ORDER BY b.expires_at LIMIT _many) d (id);
 END $$;
-CREATE FUNCTION stategraph.sg_effect_begin(_run text, _epoch bigint, _key text, _path text, _step bigint, _policy text, _token text, OUT _known_token text, OUT _known_outcome bytea, OUT _handed_on boolean) RETURNS record
+CREATE FUNCTION stategraph.sg_effect_begin(_run text, _epoch bigint, _owner text, _key text, _path text, _step bigint, _policy text, _token text, OUT _known_token text, OUT _known_outcome bytea, OUT _handed_on boolean) RETURNS record
     LANGUAGE plpgsql
     SET enable_seqscan TO 'off'
     SET lock_timeout TO '5s'
@@ -256,11 +256,11 @@ BEGIN
   SELECT token INTO _held FROM stategraph.effects WHERE key = _key;
   INSERT INTO stategraph.effects (key, run, path, step, policy, token)
 SELECT _key, r.run, _path, _step, _policy, _token FROM stategraph.runs r
-WHERE r.run_id = _run AND r.epoch = _epoch AND r.status = 'running' AND r.ending IS NULL
+WHERE r.run_id = _run AND r.epoch = _epoch AND r.owner = _owner AND r.status = 'running' AND r.ending IS NULL
 ON CONFLICT (key) DO UPDATE SET token = excluded.token
   WHERE effects.policy = 'keyed' AND excluded.policy = 'keyed' AND effects.outcome IS NULL AND effects.run = excluded.run;
   SELECT e.token, e.outcome FROM stategraph.effects e JOIN stategraph.runs r ON r.run = e.run
-WHERE e.key = _key AND r.run_id = _run AND r.epoch = _epoch AND r.status = 'running' AND r.ending IS NULL INTO _known_token, _known_outcome;
+WHERE e.key = _key AND r.run_id = _run AND r.epoch = _epoch AND r.owner = _owner AND r.status = 'running' AND r.ending IS NULL INTO _known_token, _known_outcome;
   _handed_on := _held IS NOT NULL AND _held <> _known_token;
 END $$;
 CREATE FUNCTION stategraph.sg_effect_end(_run text, _key text, _token text, _outcome bytea, OUT _known_outcome bytea) RETURNS bytea
@@ -382,7 +382,7 @@ WHERE r.status IN ('completed', 'rejected', 'cancelled') AND c.at_ms < _before L
   DELETE FROM stategraph.runs WHERE run = _rid; _removed := _removed + 1; END IF;
   END LOOP;
 END $$;
-CREATE FUNCTION stategraph.sg_release(_run text, _epoch bigint, OUT _new_seq bigint) RETURNS bigint
+CREATE FUNCTION stategraph.sg_release(_run text, _epoch bigint, _owner text, OUT _new_seq bigint) RETURNS bigint
     LANGUAGE plpgsql
     SET enable_seqscan TO 'off'
     SET lock_timeout TO '5s'
@@ -395,10 +395,10 @@ BEGIN
   END IF;
   PERFORM 1 FROM stategraph.runs WHERE run_id = _run FOR NO KEY UPDATE;
   UPDATE stategraph.runs SET status = 'ready', owner = NULL, lease_until = NULL
-WHERE run_id = _run AND epoch = _epoch AND status = 'running'
+WHERE run_id = _run AND epoch = _epoch AND owner = _owner AND status = 'running'
 RETURNING seq INTO _new_seq;
 END $$;
-CREATE FUNCTION stategraph.sg_renew(_run text, _epoch bigint, _lease bigint, _now bigint, OUT _new_seq bigint, OUT _ending text, OUT _at_ms bigint) RETURNS record
+CREATE FUNCTION stategraph.sg_renew(_run text, _epoch bigint, _owner text, _lease bigint, _now bigint, OUT _new_seq bigint, OUT _ending text, OUT _at_ms bigint) RETURNS record
     LANGUAGE plpgsql
     SET enable_seqscan TO 'off'
     SET lock_timeout TO '5s'
@@ -412,7 +412,7 @@ BEGIN
   PERFORM 1 FROM stategraph.runs WHERE run_id = _run FOR NO KEY UPDATE;
   _now := coalesce(_now, (extract(epoch FROM clock_timestamp()) * 1000)::bigint);
   UPDATE stategraph.runs SET lease_until = _now + _lease
-WHERE run_id = _run AND epoch = _epoch AND status = 'running'
+WHERE run_id = _run AND epoch = _epoch AND owner = _owner AND status = 'running'
 RETURNING seq, ending INTO _new_seq, _ending;
   _at_ms := _now;
 END $$;
@@ -440,7 +440,7 @@ RETURNING run, seq, status INTO _rid, _new_seq, _new_status;
   PERFORM stategraph.sg_move(_rid, _new_seq, _new_status);
   _at_ms := _now;
 END $$;
-CREATE FUNCTION stategraph.sg_settle(_run text, _epoch bigint, _seen bigint, _status text, _body bytea, _seal bytea, _now bigint, OUT _new_seq bigint, OUT _new_status text, OUT _at_ms bigint) RETURNS record
+CREATE FUNCTION stategraph.sg_settle(_run text, _epoch bigint, _owner text, _seen bigint, _status text, _body bytea, _seal bytea, _now bigint, OUT _new_seq bigint, OUT _new_status text, OUT _at_ms bigint) RETURNS record
     LANGUAGE plpgsql
     SET enable_seqscan TO 'off'
     SET lock_timeout TO '5s'
@@ -457,7 +457,7 @@ BEGIN
   INSERT INTO stategraph.checkpoints (run, seq, kind, status, epoch, body, at_ms, digest)
 SELECT r.run, r.seq + 1, 'settled', _status, r.epoch, _body, _now, stategraph.sg_digest(_seal, r.seq + 1, _status)
 FROM stategraph.runs r
-WHERE r.run_id = _run AND r.epoch = _epoch AND r.status = 'running' AND r.seq = _seen
+WHERE r.run_id = _run AND r.epoch = _epoch AND r.owner = _owner AND r.status = 'running' AND r.seq = _seen
 RETURNING run, seq, status INTO _rid, _new_seq, _new_status;
   IF NOT FOUND THEN RETURN; END IF;
   PERFORM stategraph.sg_move(_rid, _new_seq, _new_status);
@@ -494,7 +494,7 @@ RETURNING run, seq, status INTO _rid, _new_seq, _new_status;
   PERFORM stategraph.sg_move(_rid, _new_seq, _new_status);
   _at_ms := _now;
 END $$;
-CREATE FUNCTION stategraph.sg_step(_run text, _epoch bigint, _seen bigint, _kind text, _path text, _step bigint, _attempt bigint, _status text, _body bytea, _seal bytea, _now bigint) RETURNS text
+CREATE FUNCTION stategraph.sg_step(_run text, _epoch bigint, _owner text, _seen bigint, _kind text, _path text, _step bigint, _attempt bigint, _status text, _body bytea, _seal bytea, _now bigint) RETURNS text
     LANGUAGE plpgsql
     SET enable_seqscan TO 'off'
     SET lock_timeout TO '5s'
@@ -507,7 +507,7 @@ BEGIN
   END IF;
   IF _status = 'running' THEN
     UPDATE stategraph.runs r SET seq = r.seq + 1
-    WHERE r.run_id = _run AND r.epoch = _epoch AND r.status = 'running' AND r.seq = _seen
+    WHERE r.run_id = _run AND r.epoch = _epoch AND r.owner = _owner AND r.status = 'running' AND r.seq = _seen
       AND NOT EXISTS (SELECT 1 FROM stategraph.checkpoints c WHERE c.run = r.run AND c.path = _path AND c.step = _step
                       AND (c.kind = 'node' OR c.kind = 'route' OR c.kind = 'join'))
     AND NOT EXISTS (SELECT 1 FROM stategraph.checkpoints c WHERE c.run = r.run AND c.path = _path AND c.step = _step
@@ -522,10 +522,11 @@ BEGIN
     END IF;
   END IF;
   SELECT a._new_seq || ' ' || a._at_ms INTO _told
-  FROM stategraph.sg_append(_run, _epoch, _seen, _kind, _path, _step, _attempt, _status, NULL, NULL, _body, _seal, _now) a;
+  FROM stategraph.sg_append(_run, _epoch, _owner, _seen, _kind, _path, _step, _attempt, _status, NULL, NULL, _body, _seal,
+                         _now) a;
   RETURN _told;
 END $$;
-CREATE FUNCTION stategraph.sg_steps(_runs text[], _epochs bigint[], _seens bigint[], _kinds text[], _paths text[], _steps bigint[], _attempts bigint[], _statuses text[], _bodies bytea[], _seals bytea[], _now bigint) RETURNS TABLE(_nth bigint, _new_seq bigint, _at_ms bigint)
+CREATE FUNCTION stategraph.sg_steps(_runs text[], _epochs bigint[], _owners text[], _seens bigint[], _kinds text[], _paths text[], _steps bigint[], _attempts bigint[], _statuses text[], _bodies bytea[], _seals bytea[], _now bigint) RETURNS TABLE(_nth bigint, _new_seq bigint, _at_ms bigint)
     LANGUAGE plpgsql
     SET enable_seqscan TO 'off'
     SET lock_timeout TO '5s'
@@ -545,9 +546,9 @@ BEGIN
   WITH n AS MATERIALIZED (
     SELECT g.nth, r.run, r.seq + 1 AS seq, CASE WHEN r.seq = g.seen OR g.status = 'completed' THEN g.status ELSE 'running' END AS status,
            g.epoch, g.kind, g.path, g.step, g.attempt, g.body, g.seal || convert_to(_now || ':', 'UTF8') AS seal
-    FROM unnest(_runs, _epochs, _seens, _kinds, _paths, _steps, _attempts, _statuses, _bodies, _seals) WITH ORDINALITY
-         g (run_id, epoch, seen, kind, path, step, attempt, status, body, seal, nth)
-    JOIN stategraph.runs r ON r.run_id = g.run_id AND r.epoch = g.epoch AND r.status = 'running'
+    FROM unnest(_runs, _epochs, _owners, _seens, _kinds, _paths, _steps, _attempts, _statuses, _bodies, _seals) WITH ORDINALITY
+         g (run_id, epoch, owner, seen, kind, path, step, attempt, status, body, seal, nth)
+    JOIN stategraph.runs r ON r.run_id = g.run_id AND r.epoch = g.epoch AND r.owner = g.owner AND r.status = 'running'
   ), written AS (
     INSERT INTO stategraph.checkpoints (run, seq, kind, status, epoch, path, step, attempt, body, at_ms, digest)
     SELECT n.run, n.seq, n.kind, n.status, n.epoch, n.path, n.step, n.attempt, n.body, _now,
@@ -665,7 +666,7 @@ INSERT INTO stategraph.boundaries VALUES (5, '2.0', 2, 0, '', 2, 'pay', 'approva
 INSERT INTO stategraph.boundaries VALUES (6, '2.0', 2, 0, '', 2, 'pay', 'approval', '4204c63b75c94003c1ca951471e72ce1510ca79392b95f456c880311245dfa94', 1, 1, 0, NULL, 0, 'withdrawn', NULL, NULL, NULL, NULL, 3);
 INSERT INTO stategraph.boundaries VALUES (7, '4.0', 4, 0, '', 2, 'pay', 'in_doubt', '3b19810e3120792d016c0788f53941a03bdb52964c3c21adb2915acf25f0f767', 0, 1, 0, NULL, 0, 'open', '8b214ba0de8e80f48dc056f202dda432d55a9b3e03754e7f67e0583ffc85b1cd', NULL, NULL, NULL, NULL);
 INSERT INTO stategraph.checkpoints VALUES (1, 0, 'start', 'running', NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, '\x7b226772617068223a22676f6c64656e222c2276657273696f6e223a2231222c2266696e6765727072696e74223a223932666538643933316439336336626535356263613332393138323735306630222c226d61785f7374657073223a3130302c22736574223a7b226c656674223a322c2262726f6b656e223a66616c73657d2c226174223a22636f756e74227d', 1700000000000, '\x62901810a881c028f4ec31140abc0b61');
-INSERT INTO stategraph.checkpoints VALUES (1, 1, 'node', 'running', 1, '', 0, 0, NULL, NULL, NULL, NULL, NULL, NULL, NULL, '\x7b226e6f6465223a22636f756e74222c22736574223a7b226c656674223a312c2262616c6c617374223a2232227d2c226174223a22636f756e74222c226d73223a367d', 1700000000000, '\x6375e8fe45b59ef8a00e1302bbc594c9');
+INSERT INTO stategraph.checkpoints VALUES (1, 1, 'node', 'running', 1, '', 0, 0, NULL, NULL, NULL, NULL, NULL, NULL, NULL, '\x7b226e6f6465223a22636f756e74222c22736574223a7b226c656674223a312c2262616c6c617374223a2232227d2c226174223a22636f756e74222c226d73223a337d', 1700000000000, '\x759c9793feb67b34254a323534ed0159');
 INSERT INTO stategraph.checkpoints VALUES (1, 2, 'node', 'pending', 1, '', 1, 0, '[{"kind":"approval","path":"","step":2,"node":"pay","digest":"d5df74ff2472b6f700938c97aeb05cdc4717de949821c91972ca996d769696a2","final":true}]', NULL, NULL, NULL, NULL, NULL, NULL, '\x7b226e6f6465223a22636f756e74222c22736574223a7b226c656674223a302c2262616c6c617374223a2231227d2c226174223a22706179227d', 1700000000000, '\x3b7bf39fc1c941cdfaaf319433be5b78');
 INSERT INTO stategraph.checkpoints VALUES (2, 0, 'start', 'running', NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, '\x7b226772617068223a22676f6c64656e222c2276657273696f6e223a2231222c2266696e6765727072696e74223a223932666538643933316439336336626535356263613332393138323735306630222c226d61785f7374657073223a3130302c22736574223a7b226c656674223a322c2262726f6b656e223a66616c73657d2c226174223a22636f756e74227d', 1700000000000, '\xca8f45dac64980e738a0cd6fbb7a388f');
 INSERT INTO stategraph.checkpoints VALUES (2, 1, 'node', 'running', 1, '', 0, 0, NULL, NULL, NULL, NULL, NULL, NULL, NULL, '\x7b226e6f6465223a22636f756e74222c22736574223a7b226c656674223a312c2262616c6c617374223a2232227d2c226174223a22636f756e74227d', 1700000000000, '\xa6e862dd523fe25dd9b48ce1c688b213');
@@ -728,16 +729,16 @@ INSERT INTO stategraph.checkpoints VALUES (9, 37, 'node', 'running', 1, '', 36, 
 INSERT INTO stategraph.checkpoints VALUES (9, 38, 'node', 'running', 1, '', 37, 0, NULL, NULL, NULL, NULL, NULL, NULL, NULL, '\x7b226e6f6465223a22636f756e74222c22736574223a7b226c656674223a322c2262616c6c617374223a227878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787833227d2c226174223a22636f756e74227d', 1700000000000, '\x8d96a7813e3a72249b84812b7c326aba');
 INSERT INTO stategraph.checkpoints VALUES (9, 39, 'node', 'running', 1, '', 38, 0, NULL, NULL, NULL, NULL, NULL, NULL, NULL, '\x7b226e6f6465223a22636f756e74222c22736574223a7b226c656674223a312c2262616c6c617374223a227878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787832227d2c226174223a22636f756e74227d', 1700000000000, '\x898f14f4c12b1b4cdd3b49b43f29e616');
 INSERT INTO stategraph.checkpoints VALUES (9, 40, 'node', 'pending', 1, '', 39, 0, '[{"kind":"approval","path":"","step":40,"node":"pay","digest":"d0a5423d0c4d76f5f090c2764815e46bb3049339f7d2d9f5f74221ae4c5645dc","final":true}]', NULL, NULL, NULL, NULL, NULL, NULL, '\x7b226e6f6465223a22636f756e74222c22736574223a7b226c656674223a302c2262616c6c617374223a227878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787878787831227d2c226174223a22706179227d', 1700000000000, '\x7b376ce9d8c8e0bb7167f37d29174075');
-INSERT INTO stategraph.checkpoints VALUES (1, 3, 'decision', 'ready', NULL, NULL, NULL, NULL, NULL, '2.0', 'approved', NULL, NULL, 'ann', '855ef988e0e1446db1141fe23c5997ed', '\x7b226e6f6465223a22706179222c226b696e64223a22617070726f76616c222c2273686f776e223a2264356466373466663234373262366637303039333863393761656230356364633437313764653934393832316339313937326361393936643736393639366132222c226e6f7465223a2266696e65227d', 1700000000000, '\xfd5fbe16735c0f152d982f81db0a9247');
-INSERT INTO stategraph.checkpoints VALUES (4, 3, 'decision', 'ready', NULL, NULL, NULL, NULL, NULL, '2.0', 'approved', NULL, NULL, 'ann', '0d775ac51a8f4a1491958e256dfec9cc', '\x7b226e6f6465223a22706179222c226b696e64223a22617070726f76616c222c2273686f776e223a2233656336636237646439333962623934383061363130306463656432363362353563336530373235316566313635383233356263303366663066393664326638222c226e6f7465223a2266696e65227d', 1700000000000, '\x049fa6a9c0ae42343fee5f7cca256659');
-INSERT INTO stategraph.checkpoints VALUES (7, 3, 'decision', 'ready', NULL, NULL, NULL, NULL, NULL, '2.0', 'approved', NULL, NULL, 'ann', '7b15d1f14a864825a45636af19447ace', '\x7b226e6f6465223a22706179222c226b696e64223a22617070726f76616c222c2273686f776e223a2236333330303065393666333361653135656134393634643435613863396132373434653338656433376439663465663964323636356365616135343066333630222c226e6f7465223a2266696e65227d', 1700000000000, '\xde4bd9615e8230f57741becd7a4c84c0');
-INSERT INTO stategraph.checkpoints VALUES (8, 3, 'decision', 'ready', NULL, NULL, NULL, NULL, NULL, '2.0', 'approved', NULL, NULL, 'ann', 'cc3ea2cc68c340f3bcf838af866f1660', '\x7b226e6f6465223a22706179222c226b696e64223a22617070726f76616c222c2273686f776e223a2235656532633264623163356665323062346136663736356362633262616534626530366334333163663834336438303338323766343864633835663461353934222c226e6f7465223a2266696e65227d', 1700000000000, '\x6e84a894480d4d11f234c52b113d4b25');
-INSERT INTO stategraph.checkpoints VALUES (4, 4, 'node', 'running', 2, '', 2, 0, NULL, NULL, NULL, NULL, NULL, NULL, NULL, '\x7b226e6f6465223a22706179222c22736574223a7b2270616964223a377d2c226174223a22636c6f7365222c226d73223a327d', 1700000000000, '\xaa219bf565b249310c118d22241570c7');
+INSERT INTO stategraph.checkpoints VALUES (1, 3, 'decision', 'ready', NULL, NULL, NULL, NULL, NULL, '2.0', 'approved', NULL, NULL, 'ann', '31f7c4dddbb84daf8ac261f5e36847da', '\x7b226e6f6465223a22706179222c226b696e64223a22617070726f76616c222c2273686f776e223a2264356466373466663234373262366637303039333863393761656230356364633437313764653934393832316339313937326361393936643736393639366132222c226e6f7465223a2266696e65227d', 1700000000000, '\x5681c93c2a2d69f940b9228480752c5a');
+INSERT INTO stategraph.checkpoints VALUES (4, 3, 'decision', 'ready', NULL, NULL, NULL, NULL, NULL, '2.0', 'approved', NULL, NULL, 'ann', '286cf2d0c9bf4556bd9881619784c906', '\x7b226e6f6465223a22706179222c226b696e64223a22617070726f76616c222c2273686f776e223a2233656336636237646439333962623934383061363130306463656432363362353563336530373235316566313635383233356263303366663066393664326638222c226e6f7465223a2266696e65227d', 1700000000000, '\x045c96c9facf822122ead3dfb58b7765');
+INSERT INTO stategraph.checkpoints VALUES (7, 3, 'decision', 'ready', NULL, NULL, NULL, NULL, NULL, '2.0', 'approved', NULL, NULL, 'ann', '2e306bdf112a48989ce574bd7a6083da', '\x7b226e6f6465223a22706179222c226b696e64223a22617070726f76616c222c2273686f776e223a2236333330303065393666333361653135656134393634643435613863396132373434653338656433376439663465663964323636356365616135343066333630222c226e6f7465223a2266696e65227d', 1700000000000, '\x4be2225463e53849f3341520b0f51c13');
+INSERT INTO stategraph.checkpoints VALUES (8, 3, 'decision', 'ready', NULL, NULL, NULL, NULL, NULL, '2.0', 'approved', NULL, NULL, 'ann', 'ca51bdb95b59421a8d6a78dfcb6c9157', '\x7b226e6f6465223a22706179222c226b696e64223a22617070726f76616c222c2273686f776e223a2235656532633264623163356665323062346136663736356362633262616534626530366334333163663834336438303338323766343864633835663461353934222c226e6f7465223a2266696e65227d', 1700000000000, '\x5f92597719378380ccdef7856e70c3ac');
+INSERT INTO stategraph.checkpoints VALUES (4, 4, 'node', 'running', 2, '', 2, 0, NULL, NULL, NULL, NULL, NULL, NULL, NULL, '\x7b226e6f6465223a22706179222c22736574223a7b2270616964223a377d2c226174223a22636c6f7365222c226d73223a317d', 1700000000000, '\xe44a6548c424498ddc17a481c68b97bc');
 INSERT INTO stategraph.checkpoints VALUES (4, 5, 'node', 'completed', 2, '', 3, 0, NULL, NULL, NULL, NULL, NULL, NULL, NULL, '\x7b226e6f6465223a22636c6f7365222c22736574223a7b22636c6f736564223a747275657d2c226174223a22454e44227d', 1700000000000, '\xcc48c65186d43694b66b90d04fd88e35');
-INSERT INTO stategraph.checkpoints VALUES (5, 3, 'decision', 'rejected', NULL, NULL, NULL, NULL, NULL, '2.0', 'rejected', NULL, NULL, 'ann', 'd5f095c1869745d5ac76e662a83e4025', '\x7b226e6f6465223a22706179222c226b696e64223a22617070726f76616c222c2273686f776e223a2236636336316539643930383634386163323132386333643464303166633565306334343232626165393631663030393435343139666364646535653261656631227d', 1700000000000, '\x48db0884ba7ebf5b03ed9019eafcb9a6');
-INSERT INTO stategraph.checkpoints VALUES (6, 3, 'cancel', 'cancelled', NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, 'ops', 'c6711179a62744bd89eca72a5f299970', '\x7b7d', 1700000000000, '\xfa219a7a7ca6d7e9dd787b0fb9f429bc');
+INSERT INTO stategraph.checkpoints VALUES (5, 3, 'decision', 'rejected', NULL, NULL, NULL, NULL, NULL, '2.0', 'rejected', NULL, NULL, 'ann', 'dc3a4fa916864822b102f4dfb78e4d93', '\x7b226e6f6465223a22706179222c226b696e64223a22617070726f76616c222c2273686f776e223a2236636336316539643930383634386163323132386333643464303166633565306334343232626165393631663030393435343139666364646535653261656631227d', 1700000000000, '\xa8f2570ba331d9eb8c618c62b95ad10e');
+INSERT INTO stategraph.checkpoints VALUES (6, 3, 'cancel', 'cancelled', NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, 'ops', '03b27ed1f92246088f69ca672e164f8e', '\x7b7d', 1700000000000, '\x5bf92998edde5a9a87b33cc09c7e616b');
 INSERT INTO stategraph.checkpoints VALUES (7, 4, 'asked', 'pending', 3, '', 2, 0, '[{"kind":"in_doubt","path":"","step":2,"node":"pay","digest":"3b19810e3120792d016c0788f53941a03bdb52964c3c21adb2915acf25f0f767","effect":"8b214ba0de8e80f48dc056f202dda432d55a9b3e03754e7f67e0583ffc85b1cd"}]', NULL, NULL, NULL, NULL, NULL, NULL, '\x7b226e6f6465223a22706179227d', 1700000000000, '\x71a9da65e4054e6449ed5894a4a953e9');
-INSERT INTO stategraph.effects VALUES ('96f630106f510b0df1d8a99f117df29e00afa06fc33fd60ee45b08226cdf473a', 4, '', 2, 'ask', '1d0d8d03dc704165b6720456dd14f1ca', '\x7b22726573756c74223a377d');
+INSERT INTO stategraph.effects VALUES ('96f630106f510b0df1d8a99f117df29e00afa06fc33fd60ee45b08226cdf473a', 4, '', 2, 'ask', '2dd306092286463690e04823b9b5064f', '\x7b22726573756c74223a377d');
 INSERT INTO stategraph.effects VALUES ('8b214ba0de8e80f48dc056f202dda432d55a9b3e03754e7f67e0583ffc85b1cd', 7, '', 2, 'ask', 'in doubt', NULL);
 INSERT INTO stategraph.runs OVERRIDING SYSTEM VALUE VALUES (2, 'pending', 'golden', '92fe8d931d93c6be55bca329182750f0', NULL, 'root', 'pending', NULL, 2, 1, NULL, NULL);
 INSERT INTO stategraph.runs OVERRIDING SYSTEM VALUE VALUES (9, 'long', 'golden', '92fe8d931d93c6be55bca329182750f0', NULL, 'root', 'pending', NULL, 40, 1, NULL, NULL);
