@@ -23,6 +23,7 @@ from stategraph.errors import (
     RunNotClaimable,
     UnknownRun,
     did_you_mean,
+    moment,
 )
 from stategraph.events import Cursor, Event
 from stategraph.isolation import SCALARS
@@ -108,8 +109,8 @@ class Driver:
             raise RunExists(run_id, head.status if head else None)
         return lease
 
-    async def go_on(self, run: Run) -> AsyncGenerator[Event, None]:
-        """Claim a run that was read, drive it and tell what follows."""
+    async def go_on(self, run: Run, patience: float | None = None) -> AsyncGenerator[Event, None]:
+        """Claim a run that was read, drive it and tell what follows; a retry is waited for so many seconds at most."""
         store, run_id = self.checkpointer, run.run_id
         while (lease := await self._taken(store.claim(run_id, _owner(), self._lease_ms))) is None:
             refused = await self.refusal(run_id)
@@ -120,7 +121,8 @@ class Driver:
         try:
             run = await self.caught_up(run)
             self.must_fit(run)
-            engine = Engine(self.plan, store, run, lease, self._lease_ms, buffer.put, run.weight)
+            patience_ms = None if patience is None else round(patience * 1000)
+            engine = Engine(self.plan, store, run, lease, self._lease_ms, buffer.put, run.weight, patience_ms)
             while run.version != self.plan.version and run.status == "running":  # again, if somebody wrote meanwhile
                 await engine.migrate(self.plan.version, self._migrated(run))
         except BaseException:
@@ -246,6 +248,9 @@ def _way_out(run: Run, head: Head) -> str:
     if head.status == "running":
         return "its driver has gone; recover it"
     if head.status == "pending":
+        timer = run.timer()
+        if timer is not None and not run.waiting():
+            return f"it waits to run {timer.opening.node!r} again at {moment(timer.opening.expires_at or 0)}; recover it then"
         waiting = ", ".join(f"{b.id} (before {b.opening.node!r})" for b in run.waiting())
         return f"it waits for a decision of {waiting}; resume it with 'approved' or 'rejected'"
     if head.status == "failed":

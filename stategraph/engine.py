@@ -52,6 +52,7 @@ class Engine:
         lease_ms: int,
         told: Callable[[Event], None],
         weight: tuple[int, int] = (0, 0),
+        patience_ms: int | None = None,
     ) -> None:
         self.plan = plan
         self.checkpointer = checkpointer
@@ -61,6 +62,8 @@ class Engine:
         #: What failed the run, as the node raised it.
         self.failure: Exception | None = None
         self._lease_ms = lease_ms
+        #: How long it waits for a retry that is not due yet; None: as long as it takes.
+        self._patience_ms = patience_ms
         #: Bytes of patches since the last snapshot, and of that snapshot.
         self._since, self._weight = weight
         self._task: asyncio.Task[Any] | None = None
@@ -111,7 +114,7 @@ class Engine:
             runnable = run.runnable()
             if runnable:
                 await self.advance(runnable[0])
-            elif run.timer() and run.resting() == "pending":
+            elif run.timer() and run.resting() == "pending" and self._waits_for_it():
                 await self._wait_for_timer()
             else:
                 await self._settle(run.resting(), self._rest())
@@ -238,6 +241,15 @@ class Engine:
         else:
             self.failure = error
         await self._append(Entry("failed", position.path, position.step, position.attempt, status, encode(body), opens))
+
+    def _waits_for_it(self) -> bool:
+        """Whether the timer that is due first is waited for here; else the run rests until its time has come."""
+        timer = self.run.timer()
+        assert timer is not None
+        assert timer.opening.expires_at is not None
+        return (
+            self._patience_ms is None or timer.opening.expires_at <= self.checkpointer.clock.now() + self._patience_ms
+        )
 
     async def _wait_for_timer(self) -> None:
         """Sleep until the timer that is due first, or until there is news of a cancel; then let the clock decide it."""

@@ -280,10 +280,11 @@ class StateGraph:
         ):  # a repeated decision was answered; the run waits elsewhere
             raise await driver.refusal(run_id)
 
-    async def recover(self, run_id: str) -> AsyncGenerator[Event, None]:
+    async def recover(self, run_id: str, *, patience: float | None = None) -> AsyncGenerator[Event, None]:
         """Take over a run whose driver has gone, and tell what follows; an ended run tells how it ended.
 
-        Raises `LeaseHeld` while the driver's lease is not over.
+        With `patience` (seconds) a retry that is due later than that is not waited for: the run rests, `pending`, until a
+        worker or `recover` goes on with it. Raises `LeaseHeld` while the driver's lease is not over.
         """
         driver = self._driver()
         run = await driver.fitting(run_id)
@@ -291,7 +292,7 @@ class StateGraph:
             for event in await driver.ending(run_id, after=run.seq - 1):
                 yield event
             return
-        async with closing(driver.go_on(run)) as events:
+        async with closing(driver.go_on(run, patience)) as events:
             async for event in events:
                 yield event
 

@@ -34,6 +34,8 @@ TRIES = 3
 STORE_FAILED = (StoreClosed, StoreFull, StoreLocked, StoreReadOnly, StoreUnavailable)
 #: How often (seconds) a worker that keeps runs for a time only removes those whose time is over.
 PRUNED_EVERY = 600.0
+#: A retry that is due later than in so many seconds does not keep a worker from driving other runs meanwhile.
+PATIENCE = 5.0
 #: The longest wait (seconds) between two looks at a store that cannot be reached.
 LONGEST_WAIT = 30.0
 
@@ -71,6 +73,7 @@ class Worker:
         self._keep = keep
         self._pruned = -PRUNED_EVERY
         self._told = told
+        self._working = False
         #: What is driven now, by run.
         self._driving: dict[str, asyncio.Task[None]] = {}
         #: How often a run has raised without coming to rest.
@@ -84,12 +87,14 @@ class Worker:
 
     async def poll(self) -> int:
         """Drive what is due now, `concurrency` runs at most, until they rest; how many there were."""
+        self._begin()
         try:
             started = await self._start_due()
             while self._driving:
                 await asyncio.wait(self._driving.values())
         finally:
             await self._let_go()
+            self._working = False
         self._not_now.clear()
         return started
 
@@ -99,6 +104,7 @@ class Worker:
         Then what is being driven is released, `ready` for another worker, and this returns. A store that cannot be
         reached is tried again, ever less often; one that was closed, or is none of ours, is raised.
         """
+        self._begin()
         stopping = asyncio.ensure_future(stop.wait())
         wait = every
         try:
@@ -120,6 +126,12 @@ class Worker:
         finally:
             stopping.cancel()
             await self._let_go()
+            self._working = False
+
+    def _begin(self) -> None:
+        if self._working:
+            raise RuntimeError("this worker is at work already: await its run or poll, or make another worker")
+        self._working = True
 
     async def _start_due(self) -> int:
         """Start to drive due runs, oldest first, as far as there is room; how many."""
@@ -164,7 +176,7 @@ class Worker:
     async def _drive(self, graph: StateGraph, run_id: str) -> None:
         """Drive one run until it rests. Whatever it raises is this run's affair alone."""
         try:
-            async with aclosing(graph.recover(run_id)) as events:
+            async with aclosing(graph.recover(run_id, patience=PATIENCE)) as events:
                 async for event in events:
                     self._tell(event)
         except STORE_FAILED as error:  # no fault of the run's, which is where it was

@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 from checkpointers import SqliteCheckpointer
-from stategraph import Checkpointer, ManualClock, Retry, RunExists, StateGraph, Worker
+from stategraph import Checkpointer, ManualClock, Retry, RunExists, RunNotClaimable, StateGraph, Worker
 from stategraph.errors import (
     CorruptCheckpoint,
     StoreClosed,
@@ -608,3 +608,42 @@ def test_a_retry_that_is_waited_for_survives_the_workers_death(tmp_path: Path) -
             return (await graph.info("r")).status
 
     assert asyncio.run(main()) == "completed"
+
+
+async def test_a_retry_in_an_hour_keeps_no_other_run_waiting(checkpointer: Checkpointer, clock: ManualClock) -> None:
+    """Its run rests, pending, and is due when the time has come; a retry in a moment is waited for."""
+    failing = {"far", "near"}
+
+    def flaky(state: Any) -> dict[str, Any]:
+        if state["id"] in failing:
+            failing.discard(state["id"])
+            raise OSError("busy")
+        return {"done": True}
+
+    graph = StateGraph(checkpointer, name="flaky").set_entry_point("choose").add_edge("f", "END").add_edge("g", "END")
+    graph.add_node("choose", lambda state: {}).add_node("f", flaky, retry=Retry(2, delay=3600))
+    graph.add_node("g", flaky, retry=Retry(2, delay=0.0))
+    graph.add_conditional_edge("choose", lambda state: "f" if state["id"] == "far" else "g", ["f", "g"])
+    for name in ("far", "near", "fine"):
+        await graph.submit({"id": name}, name)
+    worker = Worker(graph, concurrency=1)
+    async with asyncio.timeout(20):
+        assert [await worker.poll() for _ in range(4)] == [1, 1, 1, 0]
+    assert await statuses(checkpointer) == {"far": "pending", "near": "completed", "fine": "completed"}
+    with pytest.raises(RunNotClaimable, match="it waits to run 'f' again at"):
+        _ = [event async for event in graph.resume("far")]
+    clock.advance(3601)
+    assert await worker.poll() == 1
+    assert (await graph.info("far")).status == "completed"
+
+
+async def test_a_worker_does_one_thing_at_a_time(checkpointer: Checkpointer, stop: asyncio.Event) -> None:
+    """A poll beside a run would release what the run drives; it is refused, and possible again afterwards."""
+    worker = Worker(counting(checkpointer))
+    working = asyncio.ensure_future(worker.run(stop))
+    await asyncio.sleep(0)
+    with pytest.raises(RuntimeError, match="at work already"):
+        await worker.poll()
+    stop.set()
+    await working
+    assert await worker.poll() == 0
