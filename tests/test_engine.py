@@ -446,8 +446,8 @@ async def test_the_work_of_a_thread_is_not_lost_when_its_reader_leaves(
 
 async def test_a_node_that_blocks_the_loop_for_too_long_is_named(checkpointer: Checkpointer) -> None:
     """Its lease is kept by a thread, but others wait: the warning says what to declare."""
-    graph = StateGraph(checkpointer, lease=0.03).set_entry_point("slow").add_edge("slow", "b")
-    graph.add_node("slow", lambda state: time.sleep(0.05)).add_node("b", lambda state: None)
+    graph = StateGraph(checkpointer, lease=0.6).set_entry_point("slow").add_edge("slow", "b")
+    graph.add_node("slow", lambda state: time.sleep(0.25)).add_node("b", lambda state: None)
     with pytest.warns(
         RuntimeWarning, match=r"node 'slow' blocked the event loop for .*; declare it with blocking=True"
     ):
