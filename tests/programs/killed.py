@@ -14,11 +14,12 @@ import sqlite3
 import sys
 import threading
 import time
+import traceback
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Sequence
 from pathlib import Path
 from types import FrameType
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from checkpointers.memory import MemoryCheckpointer
 from checkpointers.sqlite import SqliteCheckpointer
@@ -30,7 +31,7 @@ from tests.programs.order import NODES, build, finish, judged, report
 
 #: A process that has not ended after so many seconds is stuck.
 PATIENCE = 30
-#: The files whose lines are moments, by the ends of their paths.
+#: The files whose lines are moments, by what is in their paths: those that a driver's way leads through.
 TRACED = tuple(
     f"/{name}.py"
     for name in (
@@ -38,6 +39,15 @@ TRACED = tuple(
         "stategraph/stream", "checkpointers/sqlite", "checkpointers/database",
     )
 )  # fmt: skip
+#: All of the library's files.
+ALL = ("/stategraph/", "/checkpointers/")
+
+
+class Death(NamedTuple):
+    """When a generation is killed: at the n-th of its moments, or after so many seconds."""
+
+    moment: int | None = None
+    seconds: float | None = None
 
 
 class Ahead(SystemClock):
@@ -51,10 +61,12 @@ class Ahead(SystemClock):
 
 
 class Moments:
-    """Counts the moments of a process's life and kills it at one of them."""
+    """Counts the moments of a process's life and kills it at one of them, or sends it another signal."""
 
-    def __init__(self, fatal: int | None) -> None:
+    def __init__(self, fatal: int | None, traced: tuple[str, ...] = (), number: int = signal.SIGKILL) -> None:
         self.fatal = fatal
+        self.traced = traced
+        self.number = number
         self.count = 0
         self._lock = threading.Lock()
 
@@ -62,7 +74,7 @@ class Moments:
         with self._lock:
             self.count += 1
             if self.count == self.fatal:
-                os.kill(os.getpid(), signal.SIGKILL)
+                os.kill(os.getpid(), self.number)
 
     async def around(self, verb: str, phase: Literal["before", "after"]) -> None:
         """A call of the store begins, or has returned."""
@@ -70,49 +82,64 @@ class Moments:
 
     def trace(self, frame: FrameType, event: str, _: object) -> Any:
         """Each line of the library that is executed is a moment too."""
-        if not frame.f_code.co_filename.endswith(TRACED):
+        if not any(part in frame.f_code.co_filename for part in self.traced):
             return None
         if event == "line":
             self(f"{frame.f_code.co_filename}:{frame.f_lineno}")
         return self.trace
 
 
-async def live(path: Path, policy: Policy, generation: int, moments: Moments, lines_too: bool) -> dict[str, Any]:
+async def live(path: Path, policy: Policy, generation: int, moments: Moments) -> dict[str, Any]:
     """One generation: bring the run to its end, then report."""
     ledger = path.with_suffix(".ledger")
-    around = moments.around if not lines_too else _nothing
-    moment: Callable[[str], None] = moments if not lines_too else _silent
+    told = os.open(path.with_suffix(".told"), os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+
+    def moment(what: str) -> None:
+        if what.startswith("told state_update "):
+            os.write(told, f"{what.rpartition(' ')[2]}\n".encode())
+        if not moments.traced:
+            moments(what)
+
     async with SqliteCheckpointer(path, clock=Ahead(generation)) as inner:
-        store = interposed(inner, around)
+        store = inner if moments.traced else interposed(inner, moments.around)
         await finish(build(store, ledger, policy, moment), ledger, moment)
         moments.fatal, many = None, moments.count
         return {**await report(build(inner, ledger)), "moments": many}
 
 
-async def _nothing(verb: str, phase: str) -> None: ...
-
-
-def _silent(what: str) -> None: ...
-
-
-def generation(path: Path, policy: Policy, number: int, fatal: int | None, lines_too: bool, after: float | None) -> Any:
-    """A forked process that lives one generation: its report, or None if it was killed, by its own hand or after a time."""
+def born(path: Path, policy: Policy, number: int, moments: Moments) -> tuple[int, int]:
+    """A forked process that lives one generation: its id, and the pipe by which it reports."""
     read, write = os.pipe()
     child = os.fork()
-    if child == 0:
+    if child:
+        os.close(write)
+        return child, read
+    try:
+        signal.signal(signal.SIGALRM, signal.SIG_DFL)
         signal.alarm(PATIENCE)
-        moments = Moments(fatal)
-        if lines_too:
+        if moments.traced:
             threading.settrace(moments.trace)
             sys.settrace(moments.trace)
-        lived = asyncio.run(live(path, policy, number, moments, lines_too))
+        lived = asyncio.run(live(path, policy, number, moments))
         sys.settrace(None)
         os.write(write, json.dumps(lived).encode())
         os._exit(0)
-    os.close(write)
-    if after is not None:
-        time.sleep(after)
+    except BaseException:  # noqa: BLE001  # it must not go on as if it were its parent
+        traceback.print_exc()
+        os._exit(1)
+
+
+def generation(path: Path, policy: Policy, number: int, death: Death, traced: tuple[str, ...]) -> Any:
+    """A process that lives one generation: its report, or None if it was killed, by its own hand or after a time."""
+    child, read = born(path, policy, number, Moments(death.moment, traced))
+    if death.seconds is not None:
+        time.sleep(death.seconds)
         os.kill(child, signal.SIGKILL)
+    return buried(path, number, child, read)
+
+
+def buried(path: Path, number: int, child: int, read: int) -> Any:
+    """Wait for a generation's end: its report, or None if it was killed."""
     with os.fdopen(read, "rb") as pipe:
         told = pipe.read()
     _, ended = os.waitpid(child, 0)
@@ -139,29 +166,39 @@ def standing(path: Path) -> tuple[set[str], Counter[str]]:
 
 
 def campaign(
-    path: Path, policy: Policy, fatal: tuple[int | None, ...], lines_too: bool, after: float | None
+    path: Path, policy: Policy, deaths: Sequence[Death], traced: tuple[str, ...] = ()
 ) -> tuple[list[str], dict[str, int]]:
     """Kill one generation after the other, let the last one finish: what is wrong with what came of it, and what came."""
     wrong: list[str] = []
-    told, number = None, 0
-    for number, moment in enumerate((*fatal, None)):
+    report, number = None, 0
+    for number, death in enumerate((*deaths, Death())):
         finished, ran = standing(path)
-        told = generation(path, policy, number, moment, lines_too, after if number == 0 else None)
-        again = {node: count for node, count in (standing(path)[1] - ran).items() if node in finished}
+        report = generation(path, policy, number, death, traced)
+        now, ran_since = standing(path)[0], standing(path)[1] - ran
+        again = {node: count for node, count in ran_since.items() if node in finished}
         if again:
-            wrong.append(f"generation {number} ran finished nodes again: {again}")
-        if told is not None:
+            wrong.append(f"finished nodes ran again in generation {number}: {again}")
+        missing = set(lines(path.with_suffix(".told"))) - now
+        if missing:
+            wrong.append(f"told of, and not stored after generation {number}: {missing}")
+        if report is not None:
             break
-    assert told is not None
+    assert report is not None
     ledger = lines(path.with_suffix(".ledger"))
     facts = {
         "killed": number,
-        "asked": len(told["doubts"]),
-        "recovered": sum(emit["recovered"] for emit in told["emits"]),
-        "dedup_hits": sum(emit["provider_dedup_hit"] for emit in told["emits"]),
+        "asked": len(report["doubts"]),
+        "recovered": sum(emit["recovered"] for emit in report["emits"]),
+        "dedup_hits": sum(emit["provider_dedup_hit"] for emit in report["emits"]),
         "rerun": sum(line.startswith("run ") for line in ledger) - len(NODES),
     }
-    return wrong + judged(told, ledger, policy), facts
+    return wrong + judged(report, ledger, policy), facts
+
+
+def removed(path: Path) -> None:
+    """Nothing of a case is kept."""
+    for suffix in (".db", ".db-wal", ".db-shm", ".ledger", ".told"):
+        path.with_suffix(suffix).unlink(missing_ok=True)
 
 
 def main(folder: str, policy: Policy, kind: str, share: str, shares: str, stride: str = "1") -> None:
@@ -173,29 +210,33 @@ def main(folder: str, policy: Policy, kind: str, share: str, shares: str, stride
     print('"ready"', flush=True)
     root = Path(folder)
     build(MemoryCheckpointer(), "").plan()  # what is loaded on first use is loaded before the first fork
-    lines_too = kind == "line"
-    whole = generation(root / f"whole{share}.db", policy, 0, None, lines_too, None)
+    traced = TRACED if kind == "line" else ()
+    whole = generation(root / f"whole{share}.db", policy, 0, Death(), traced)
     many, dice = whole["moments"], random.Random(policy + kind)
-    points: list[tuple[int | None, ...]]
-    seconds: list[float | None] = [None]
+    points: list[tuple[Death, ...]]
     if kind == "pairs":
-        points = [(dice.randrange(1, many), dice.randrange(1, many // 2)) for _ in range(int(stride))]
+        points = [
+            (Death(dice.randrange(1, many)), Death(dice.randrange(1, many // 2))) for _ in range(int(stride))
+        ]
     elif kind == "time":
-        began = time.monotonic()
-        generation(root / f"timed{share}.db", policy, 0, None, False, None)
-        took = time.monotonic() - began
-        points = [(None,)] * int(stride)
-        seconds = [dice.random() * took for _ in points]
+        took = lifetime(root / f"timed{share}.db", policy)
+        points = [(Death(seconds=dice.random() * took),) for _ in range(int(stride))]
     else:
-        points = [(moment,) for moment in range(1, many + 1, int(stride))]
+        points = [(Death(moment),) for moment in range(1, many + 1, int(stride))]
     facts: Counter[str] = Counter(moments=many)
     for number in range(int(share), len(points), int(shares)):
         path = root / f"{kind}{number}.db"
-        wrong, happened = campaign(path, policy, points[number], lines_too, seconds[number % len(seconds)])
+        wrong, happened = campaign(path, policy, points[number], traced)
         facts.update(happened, tried=1)
         if wrong:
             print(json.dumps({"point": points[number], "wrong": wrong, "where": str(path)}), flush=True)
         else:
-            for suffix in (".db", ".db-wal", ".db-shm", ".ledger"):
-                path.with_suffix(suffix).unlink(missing_ok=True)
+            removed(path)
     print(json.dumps(facts), flush=True)
+
+
+def lifetime(path: Path, policy: Policy) -> float:
+    """The seconds that a generation takes which nobody kills."""
+    began = time.monotonic()
+    generation(path, policy, 0, Death(), ())
+    return time.monotonic() - began
