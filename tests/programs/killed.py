@@ -16,7 +16,7 @@ import threading
 import time
 import traceback
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from pathlib import Path
 from types import FrameType
 from typing import Any, Literal, NamedTuple
@@ -107,8 +107,8 @@ async def live(path: Path, policy: Policy, generation: int, moments: Moments) ->
         return {**await report(build(inner, ledger)), "moments": many}
 
 
-def born(path: Path, policy: Policy, number: int, moments: Moments) -> tuple[int, int]:
-    """A forked process that lives one generation: its id, and the pipe by which it reports."""
+def forked(work: Callable[[], Coroutine[Any, Any, Any]], moments: Moments) -> tuple[int, int]:
+    """A process that does this, with these moments: its id, and the pipe by which it tells what came of it."""
     read, write = os.pipe()
     child = os.fork()
     if child:
@@ -120,9 +120,9 @@ def born(path: Path, policy: Policy, number: int, moments: Moments) -> tuple[int
         if moments.traced:
             threading.settrace(moments.trace)
             sys.settrace(moments.trace)
-        lived = asyncio.run(live(path, policy, number, moments))
+        told = asyncio.run(work())
         sys.settrace(None)
-        os.write(write, json.dumps(lived).encode())
+        os.write(write, json.dumps(told).encode())
         os._exit(0)
     except BaseException:  # noqa: BLE001  # it must not go on as if it were its parent
         traceback.print_exc()
@@ -131,15 +131,11 @@ def born(path: Path, policy: Policy, number: int, moments: Moments) -> tuple[int
 
 def generation(path: Path, policy: Policy, number: int, death: Death, traced: tuple[str, ...]) -> Any:
     """A process that lives one generation: its report, or None if it was killed, by its own hand or after a time."""
-    child, read = born(path, policy, number, Moments(death.moment, traced))
+    moments = Moments(death.moment, traced)
+    child, read = forked(lambda: live(path, policy, number, moments), moments)
     if death.seconds is not None:
         time.sleep(death.seconds)
         os.kill(child, signal.SIGKILL)
-    return buried(path, number, child, read)
-
-
-def buried(path: Path, number: int, child: int, read: int) -> Any:
-    """Wait for a generation's end: its report, or None if it was killed."""
     with os.fdopen(read, "rb") as pipe:
         told = pipe.read()
     _, ended = os.waitpid(child, 0)
