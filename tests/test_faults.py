@@ -10,7 +10,7 @@ import sqlite3
 import subprocess
 import sys
 import threading
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Generator, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import aclosing, contextmanager, suppress
 from pathlib import Path
 from typing import Any, Literal
@@ -44,6 +44,7 @@ from stategraph.testing import byhand
 from stategraph.testing.byhand import create, visit
 from tests.conftest import OpenStore
 from tests.programs import order
+from tests.programs.cancelled import interrupted_at
 from tests.programs.interposed import interposed
 from tests.programs.kept import everything
 from tests.programs.ledger import lines, note
@@ -521,54 +522,11 @@ async def test_a_verb_that_breaks_off_is_undone(open_store: OpenStore, clock: Ma
 # -- interruption
 
 
-class CancelledAt:
-    """Awaits something, and cancels the task that does so at some of its suspensions."""
-
-    def __init__(self, awaited: Coroutine[Any, Any, Any], fatal: range) -> None:
-        self.awaited = awaited
-        self.fatal = fatal
-        self.count = 0
-
-    def __await__(self) -> Generator[Any, Any, Any]:
-        inner = self.awaited.__await__()
-        thrown: BaseException | None = None
-        while True:
-            try:
-                waited_for = inner.send(None) if thrown is None else inner.throw(thrown)
-            except StopIteration as done:
-                return done.value
-            self.count += 1
-            if self.count in self.fatal:
-                task = asyncio.current_task()
-                assert task is not None
-                task.cancel()
-            thrown = None
-            try:
-                yield waited_for
-            except BaseException as error:  # noqa: BLE001  # it is the coroutine's, and handed on to it
-                thrown = error
-
-
 def ungated(store: Checkpointer, ledger: Path) -> StateGraph:
     """The same nodes without their gate: `run` drives them in its caller's own task."""
     graph = build(store, ledger)
     graph._gates.clear()
     return graph
-
-
-async def interrupted_at(call: Coroutine[Any, Any, Any], fatal: int, times: int) -> bool:
-    """Cancel the call at a suspension; whether it had so many."""
-    cancelled = CancelledAt(call, range(fatal, fatal + times))
-
-    async def task() -> None:
-        await cancelled
-
-    try:
-        await asyncio.create_task(task())
-    except asyncio.CancelledError:
-        return True
-    assert cancelled.count < fatal, "the cancellation was swallowed"
-    return False
 
 
 @pytest.mark.parametrize("times", [1, 4])
