@@ -25,6 +25,10 @@ class Wire:
         self.turns = 0
         #: How the next thing that is said ends: cut before the server hears it, or after it was answered.
         self.cut: Cut | None = None
+        #: Which turn it is that `cut` is about, if not the next.
+        self.cut_at = 0
+        #: How often in a row: who says it again is cut again.
+        self.cuts = 1
         #: Nothing that is said is heard, and nobody is told so.
         self.silent = False
         self._tasks: set[asyncio.Task[None]] = set()
@@ -50,17 +54,22 @@ class Wire:
         while said := await reader.read(1 << 20):
             if self.silent:
                 continue
-            if self.cut == "before":
-                self.cut = None
+            if self.cut == "before" and self.turns + 1 >= self.cut_at:
+                self._was_cut()
                 break
             self.turns += 1
             server.write(said)
         server.close()
 
+    def _was_cut(self) -> None:
+        self.cuts -= 1
+        if self.cuts <= 0:
+            self.cut, self.cuts = None, 1
+
     async def _back(self, server: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         while said := await server.read(1 << 20):
-            if self.cut == "after" and said.endswith(READY):  # else it has only been prepared
-                self.cut = None
+            if self.cut == "after" and self.turns >= self.cut_at and said.endswith(READY):  # else it has only been prepared
+                self._was_cut()
                 break
             writer.write(said)
         writer.close()
