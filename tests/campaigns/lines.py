@@ -1,23 +1,22 @@
 """A process killed at each line of the library that it executes, and before and after each call of the store.
 
-Its first generation is killed at every one; then the second, which takes over where the first one died in the middle;
-then the third. A seed is a place: the policy, the generation, and which of its lines or calls.
+So is its first generation; the second, which takes over where the first one died; and the third. A seed is a place: the
+policy, the generation, and which of its lines or calls, for the how many-th time. The first times all come first.
 """
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
-from itertools import accumulate, product
+from itertools import product
 from pathlib import Path
-from typing import NamedTuple, get_args
+from typing import Any, NamedTuple, get_args
 
 from checkpointers.memory import MemoryCheckpointer
 from stategraph.checkpoint import Policy
 from tests.campaigns.verdict import Case, Exhausted, Found, sorted_out
-from tests.programs.killed import ALL, Death, campaign, generation, removed
+from tests.programs.killed import ALL, Death, Place, campaign, generation, removed
 from tests.programs.order import build
 
 #: More than there are: every place has its turn.
@@ -27,52 +26,56 @@ SHARES = 64
 BEFORE = ((), (0.4,), (0.75,), (0.4, 0.5))
 
 
-class Stretch(NamedTuple):
-    """All moments of one generation's life, of one kind."""
+class Life(NamedTuple):
+    """One generation, after others that died."""
 
     policy: Policy
     traced: tuple[str, ...]
     before: tuple[Death, ...]
-    moments: int
 
 
 @contextmanager
 def opened(folder: Path) -> Iterator[Case]:
-    """The lives are lived once to count their moments."""
+    """The lives are lived once to see their moments."""
     build(MemoryCheckpointer(), "").plan()  # what is loaded on first use is loaded before the first fork
-    stretches = [
-        _counted(folder / "counted.db", policy, traced, parts)
+    lives = [
+        _after(folder / "seen.db", Life(policy, traced, ()), parts)
         for traced, policy, parts in product(((), ALL), get_args(Policy), BEFORE)
     ]
-    ends = list(accumulate(stretch.moments for stretch in stretches))
+    seen = [(life, _lived(folder / "seen.db", life)["places"]) for life in lives]
+    places = [
+        (life, Place(what, time))
+        for time in range(1, max(max(times.values()) for _, times in seen) + 1)
+        for life, times in seen
+        for what, many in times.items()
+        if time <= many
+    ]
 
     def case(seed: int) -> Found:
-        place = seed - 1
-        if place >= ends[-1]:
+        if seed > len(places):
             raise Exhausted
-        number = bisect_right(ends, place)
-        stretch = stretches[number]
-        moment = place - (ends[number] - stretch.moments) + 1
+        life, place = places[seed - 1]
         path = folder / f"{seed}.db"
-        wrong, facts = campaign(path, stretch.policy, (*stretch.before, Death(moment)), stretch.traced)
+        wrong, facts = campaign(path, life.policy, (*life.before, Death(place)), life.traced)
         removed(path)
+        times = "for the first time" if place.time == 1 else "again"
+        facts[f"{'lines' if life.traced else 'calls'} {times}"] = 1
         return Found(sorted_out(wrong), Counter(facts))
 
     yield case
 
 
-def _counted(path: Path, policy: Policy, traced: tuple[str, ...], parts: tuple[float, ...]) -> Stretch:
-    """How many moments the generation after these deaths has."""
-    before: list[Death] = []
+def _after(path: Path, life: Life, parts: tuple[float, ...]) -> Life:
+    """The life after others, each of which died at a part of its moments."""
     for part in parts:
-        report = _lived(path, policy, traced, before)
-        before.append(Death(round(report * part)))
-    return Stretch(policy, traced, tuple(before), _lived(path, policy, traced, before))
+        life = life._replace(before=(*life.before, Death(round(_lived(path, life)["moments"] * part))))
+    return life
 
 
-def _lived(path: Path, policy: Policy, traced: tuple[str, ...], before: list[Death]) -> int:
-    for number, death in enumerate(before):
-        assert generation(path, policy, number, death, traced) is None
-    report = generation(path, policy, len(before), Death(), traced)
+def _lived(path: Path, life: Life) -> dict[str, Any]:
+    """What a life reports that nobody ends."""
+    for number, death in enumerate(life.before):
+        assert generation(path, life.policy, number, death, life.traced) is None
+    report: dict[str, Any] = generation(path, life.policy, len(life.before), Death(), life.traced)
     removed(path)
-    return int(report["moments"])
+    return report

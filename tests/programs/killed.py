@@ -43,10 +43,17 @@ TRACED = tuple(
 ALL = ("/stategraph/", "/checkpointers/")
 
 
-class Death(NamedTuple):
-    """When a generation is killed: at the n-th of its moments, or after so many seconds."""
+class Place(NamedTuple):
+    """A moment by what happens, and for the how many-th time."""
 
-    moment: int | None = None
+    what: str
+    time: int
+
+
+class Death(NamedTuple):
+    """When a generation is killed: at the n-th of its moments, at one by its name, or after so many seconds."""
+
+    moment: int | Place | None = None
     seconds: float | None = None
 
 
@@ -63,17 +70,19 @@ class Ahead(SystemClock):
 class Moments:
     """Counts the moments of a process's life and kills it at one of them, or sends it another signal."""
 
-    def __init__(self, fatal: int | None, traced: tuple[str, ...] = (), number: int = signal.SIGKILL) -> None:
+    def __init__(self, fatal: int | Place | None, traced: tuple[str, ...] = (), number: int = signal.SIGKILL) -> None:
         self.fatal = fatal
         self.traced = traced
         self.number = number
         self.count = 0
+        self.places: Counter[str] = Counter()
         self._lock = threading.Lock()
 
     def __call__(self, what: str) -> None:
         with self._lock:
             self.count += 1
-            if self.count == self.fatal:
+            self.places[what] += 1
+            if self.fatal in (self.count, (what, self.places[what])):
                 os.kill(os.getpid(), self.number)
 
     async def around(self, verb: str, phase: Literal["before", "after"]) -> None:
@@ -103,8 +112,8 @@ async def live(path: Path, policy: Policy, generation: int, moments: Moments) ->
     async with SqliteCheckpointer(path, clock=Ahead(generation)) as inner:
         store = inner if moments.traced else interposed(inner, moments.around)
         await finish(build(store, ledger, policy, moment), ledger, moment)
-        moments.fatal, many = None, moments.count
-        return {**await report(build(inner, ledger)), "moments": many}
+        moments.fatal, many, places = None, moments.count, dict(moments.places)
+        return {**await report(build(inner, ledger)), "moments": many, "places": places}
 
 
 def forked(work: Callable[[], Coroutine[Any, Any, Any]], moments: Moments) -> tuple[int, int]:
