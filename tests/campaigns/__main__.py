@@ -4,6 +4,7 @@ python -m tests.campaigns                          the model, then every campaig
 python -m tests.campaigns kills powercuts          some of them; parts of the model by their names: walks, medium, ...
 python -m tests.campaigns kills --cases 10000      more cases, or fewer
 python -m tests.campaigns kills --seed 4711        one case again, by the seed that was printed when it failed
+python -m tests.campaigns kills --broken --cases 9 with a promise of the library taken back: it has to be found
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from typing import cast
 
 import apsw
 
+from tests.campaigns.broken import BROKEN
 from tests.campaigns.running import HEADING, Campaign, Tally, run
 
 NAMES = (
@@ -44,7 +46,9 @@ def tell(name: str, tally: Tally) -> None:
 
 def campaigns(names: list[str], first: int, many: int | None, shares: int) -> bool:
     """Run these campaigns; whether nothing was wrong."""
-    say(f"Python {platform.python_version()}, SQLite {sqlite3.sqlite_version}, apsw's SQLite {apsw.sqlite_lib_version()}")
+    say(
+        f"Python {platform.python_version()}, SQLite {sqlite3.sqlite_version}, apsw's SQLite {apsw.sqlite_lib_version()}"
+    )
     say(HEADING)
     facts, good = [], True
     for name in names:
@@ -63,9 +67,14 @@ def main() -> int:
     """Run what is named, else all of it."""
     parser = argparse.ArgumentParser(prog="python -m tests.campaigns", description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("names", nargs="*", help=", ".join(NAMES))
-    parser.add_argument("--cases", type=int, help="how many, from the seed on (each campaign's own number; 1 with --seed)")
+    parser.add_argument(
+        "--cases", type=int, help="how many, from the seed on (each campaign's own number; 1 with --seed)"
+    )
     parser.add_argument("--seed", type=int, help="of the first case (1)")
     parser.add_argument("--shares", type=int, default=os.cpu_count(), help="processes side by side (one for each core)")
+    parser.add_argument(
+        "--broken", action="store_true", help="take a promise back first, one that the campaign is about"
+    )
     given, rest = parser.parse_known_args()
     if rest or not given.names or not set(given.names) <= set(NAMES):
         from tests.model import __main__ as model  # its searches are not for who asks for one campaign
@@ -74,6 +83,10 @@ def main() -> int:
             return model.main()
         if model.main():
             return 1
+    if given.broken:
+        for name in given.names:
+            for take_back in BROKEN[name]:
+                take_back()
     many = given.cases or (1 if given.seed is not None else None)
     return 0 if campaigns(given.names or list(NAMES), given.seed or 1, many, given.shares) else 1
 

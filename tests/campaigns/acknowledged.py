@@ -19,13 +19,17 @@ class Acknowledged:
         self.epoch = 0
         #: The last row that was answered for, whether it has to be there or not.
         self.told = -1
+        #: What was taken from a driver that had been replaced by then.
+        self.stale: list[str] = []
 
     def of(self, inner: Checkpointer) -> Checkpointer:
         """The store, listened to."""
         return cast("Checkpointer", _Listened(inner, self))
 
-    def hear(self, verb: str, arguments: tuple[Any, ...], answer: Any) -> None:
-        """An answer was given."""
+    def hear(self, verb: str, arguments: tuple[Any, ...], answer: Any, epoch: int) -> None:
+        """An answer was given; when it was asked for, this was the epoch."""
+        if verb in ("append", "settle") and answer is not None and arguments[0].epoch < epoch:
+            self.stale.append(f"row {answer.seq} is of epoch {arguments[0].epoch}, when {epoch} had been claimed")
         if isinstance(answer, Lease):
             self.epoch = max(self.epoch, answer.epoch)
             if verb == "create":
@@ -60,8 +64,9 @@ class _Listened:
             return attribute
 
         async def call(*arguments: Any, **more: Any) -> Any:
+            epoch = self._notes.epoch
             answer = await attribute(*arguments, **more)
-            self._notes.hear(name, arguments, answer)
+            self._notes.hear(name, arguments, answer, epoch)
             return answer
 
         return call

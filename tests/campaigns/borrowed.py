@@ -37,8 +37,11 @@ _CLASSES: dict[type[apsw.Error], type[sqlite3.Error]] = {
     apsw.MisuseError: sqlite3.InterfaceError,
     apsw.TooBigError: sqlite3.DataError,
 }
-_CODES = {code: name for name, code in apsw.mapping_result_codes.items() if isinstance(code, int)} | {
-    code: name for name, code in apsw.mapping_extended_result_codes.items() if isinstance(code, int)
+_CODES = {
+    code: str(name)
+    for codes in (apsw.mapping_result_codes, apsw.mapping_extended_result_codes)
+    for code, name in codes.items()
+    if isinstance(code, int)
 }
 
 

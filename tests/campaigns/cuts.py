@@ -38,7 +38,7 @@ async def database(url: str, name: str) -> str:
 
 @contextmanager
 def opened(folder: Path) -> Iterator[Case]:
-    """Cut once or some times in a row, by one driver or three, each in what the one before has left."""
+    """Cut once, some times in a row, or for good; one driver or three, each in what the one before has left."""
     ledger = folder / "runs.ledger"
     with server_url() as server:
         url = asyncio.run(database(server, f"campaign_{folder.name}"))
@@ -60,10 +60,10 @@ def opened(folder: Path) -> Iterator[Case]:
             policy: Policy = dice.choice(["ask", "keyed"])
             where: tuple[Cut, Literal["after"]] = ("before", "after")
             for nth in range(1, dice.choice([1, 1, 2, 3]) + 1):
-                async with wired(url) as (wire, near), PostgresCheckpointer(near, clock=clock, timeout=2) as store:
+                async with wired(url) as (wire, near), PostgresCheckpointer(near, clock=clock, timeout=0.3) as store:
                     await store.runs()
                     wire.cut_at, wire.cut = wire.turns + dice.randint(1, turns // nth), dice.choice(where)
-                    wire.cuts = dice.choice([1, 1, 2, 5])
+                    wire.cuts = dice.choice([1, 1, 2, 4, 1000])
                     try:
                         await finish(build(acknowledged.of(store), ledger, policy), ledger)
                     except CheckpointerError as error:

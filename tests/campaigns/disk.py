@@ -6,6 +6,7 @@ import random
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from itertools import count
+from types import TracebackType
 
 import apsw
 
@@ -21,7 +22,8 @@ class PowerCut(Exception):
 def refusal(code: int) -> apsw.Error:
     """The error by which apsw gives SQLite this code."""
     error = apsw.exception_for(code)
-    error.extendedresult = code
+    assert isinstance(error, apsw.Error)
+    error.extendedresult = code  # type: ignore[attr-defined]  # documented, not in the stubs
     return error
 
 
@@ -114,22 +116,28 @@ class _Vfs(apsw.VFS):
         self.name = name
         super().__init__(name, base="")
 
-    def excepthook(self, *_: object) -> None:
+    def excepthook(
+        self,
+        etype: type[BaseException] | None,
+        evalue: BaseException | None,
+        etraceback: TracebackType | None,
+    ) -> bool:
         """SQLite was told by a code."""
+        return True
 
-    def xFullPathname(self, name: str) -> str:  # noqa: N802
+    def xFullPathname(self, name: str) -> str:
         return name
 
-    def xAccess(self, pathname: str, flags: int) -> bool:  # noqa: N802
+    def xAccess(self, pathname: str, flags: int) -> bool:
         return pathname in self.disk.files
 
-    def xDelete(self, filename: str, syncdir: bool) -> None:  # noqa: N802
+    def xDelete(self, filename: str, syncdir: bool) -> None:
         self.disk.called("delete")
         platter = self.disk.files.pop(filename, None)
         if platter is not None and not syncdir:
             self.disk.removed[filename] = platter
 
-    def xOpen(self, name: str | apsw.URIFilename | None, flags: list[int]) -> _File:  # type: ignore[override]  # noqa: N802
+    def xOpen(self, name: str | apsw.URIFilename | None, flags: list[int]) -> _File:  # type: ignore[override]
         text = name.filename() if isinstance(name, apsw.URIFilename) else name or f"temporary {next(_numbers)}"
         self.disk.called("open")
         if text not in self.disk.files:
@@ -150,50 +158,51 @@ class _File:
         self.passing = passing
         self.platter = disk.files[name]
 
-    def excepthook(self, *_: object) -> None:
+    def excepthook(self, *_: object) -> bool:
         """SQLite was told by a code."""
+        return True
 
-    def xRead(self, amount: int, offset: int) -> bytes:  # noqa: N802
+    def xRead(self, amount: int, offset: int) -> bytes:
         self.disk.called("read")
         return bytes(self.platter.now[offset : offset + amount])
 
-    def xWrite(self, data: bytes, offset: int) -> None:  # noqa: N802
+    def xWrite(self, data: bytes, offset: int) -> None:
         self.disk.called("write")
         self.disk.fits(self.platter, offset + len(data))
         self.platter.write(bytes(data), offset)
 
-    def xTruncate(self, size: int) -> None:  # noqa: N802
+    def xTruncate(self, size: int) -> None:
         self.disk.called("truncate")
         del self.platter.now[size:]
         for sector in [sector for sector in self.platter.unsynced if sector * SECTOR >= size]:
             del self.platter.unsynced[sector]
 
-    def xSync(self, flags: int) -> None:  # noqa: N802
+    def xSync(self, flags: int) -> None:
         self.disk.called("sync")
         self.disk.syncs += 1
         if not self.disk.lies:
             self.platter.sync()
 
-    def xFileSize(self) -> int:  # noqa: N802
+    def xFileSize(self) -> int:
         return len(self.platter.now)
 
-    def xLock(self, level: int) -> None:  # noqa: N802
+    def xLock(self, level: int) -> None:
         self.disk.called("lock")
 
-    def xUnlock(self, level: int) -> None: ...  # noqa: N802
+    def xUnlock(self, level: int) -> None: ...
 
-    def xCheckReservedLock(self) -> bool:  # noqa: N802
+    def xCheckReservedLock(self) -> bool:
         return False
 
-    def xFileControl(self, op: int, pointer: int) -> bool:  # noqa: N802
+    def xFileControl(self, op: int, pointer: int) -> bool:
         return False
 
-    def xSectorSize(self) -> int:  # noqa: N802
+    def xSectorSize(self) -> int:
         return SECTOR
 
-    def xDeviceCharacteristics(self) -> int:  # noqa: N802
+    def xDeviceCharacteristics(self) -> int:
         return apsw.SQLITE_IOCAP_POWERSAFE_OVERWRITE  # as SQLite assumes of every disk
 
-    def xClose(self) -> None:  # noqa: N802
+    def xClose(self) -> None:
         if self.passing:
             self.disk.files.pop(self.name, None)

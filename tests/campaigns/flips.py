@@ -21,7 +21,14 @@ MANY = 10_000
 SHARES = 64
 
 #: When a run's file is looked at, besides at its end.
-PLACES = ("after run check", "after effect mail", "told interrupted", "before run pay", "after effect pay", "before run ship")
+PLACES = (
+    "after run check",
+    "after effect mail",
+    "told interrupted",
+    "before run pay",
+    "after effect pay",
+    "before run ship",
+)
 
 
 def life(folder: Path, policy: Policy) -> list[tuple[bytes, bytes]]:

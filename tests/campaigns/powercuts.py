@@ -9,9 +9,8 @@ from __future__ import annotations
 import asyncio
 import random
 import sqlite3
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from functools import partial
 from pathlib import Path
 from typing import Literal
 
@@ -32,14 +31,13 @@ Durability = Literal["full", "relaxed"]
 
 
 class Cuts:
-    """Power cuts of one kind of store, on one kind of disk."""
+    """Power cuts of one kind of store."""
 
-    def __init__(
-        self, folder: Path, durability: Durability, *, lies: bool = False, watch: Callable[[str], str] = str
-    ) -> None:
+    #: Whether the disk says that it has synced, and has not.
+    lies = False
+
+    def __init__(self, folder: Path, durability: Durability) -> None:
         self.durability: Durability = durability
-        self.lies = lies
-        self.watch = watch
         self.path, self.ledger = str(folder / "runs.db"), folder / "runs.ledger"
         #: The calls that a whole life makes to its disk.
         self.calls = asyncio.run(self._counted())
@@ -49,7 +47,7 @@ class Cuts:
 
     async def _counted(self) -> int:
         disk = Disk()
-        with on(disk, self.path, self.watch):
+        with on(disk, self.path):
             async with self.store(Ticking()) as store:
                 await finish(build(store, self.ledger), self.ledger)
         return disk.calls
@@ -70,10 +68,10 @@ class Cuts:
             found.facts["cut"] += disk.off
             disk, calls = disk.after_a_cut(dice), calls // 2
             clock.advance(3600)
-            with on(disk, self.path, self.watch):
+            with on(disk, self.path):
                 found.wrong += await self._whole(clock, acknowledged, found)
             disk = Disk({name: disk.files[name] for name in disk.files})
-        with on(disk, self.path, self.watch):
+        with on(disk, self.path):
             store = self.store(clock)
             found.wrong += await concluded(store, self.ledger, policy)
             await store.close()
@@ -81,7 +79,7 @@ class Cuts:
 
     async def _lived(self, disk: Disk, policy: Policy, clock: Ticking, acknowledged: Acknowledged) -> None:
         """A driver until the power is off."""
-        with on(disk, self.path, self.watch):
+        with on(disk, self.path):
             store = self.store(clock)
             with suppress(StateGraphError):
                 await finish(build(acknowledged.of(store), self.ledger, policy), self.ledger)
@@ -110,12 +108,3 @@ class Cuts:
 def opened(folder: Path) -> Iterator[Case]:
     """Full durability."""
     yield Cuts(folder, "full").case
-
-
-#: Stores and disks that do not keep what they say: the campaign must find them out.
-BROKEN = {
-    "synchronous off": partial(
-        Cuts, durability="full", watch=lambda sql: sql.replace("synchronous=FULL", "synchronous=OFF")
-    ),
-    "a disk that lies": partial(Cuts, durability="full", lies=True),
-}

@@ -20,7 +20,8 @@ from tests.campaigns.verdict import Case, Found, Wrong
 from tests.programs.ledger import lines
 from tests.programs.postgres import execute, server
 from tests.programs.processes import at_once, started
-from tests.programs.racer import build, opened as opened_at
+from tests.programs.racer import build
+from tests.programs.racer import opened as opened_at
 
 MANY = 600
 SHARES = 1  # it has a hundred threads as it is
@@ -80,11 +81,15 @@ class Track:
         won = [answer for answer in answers if "done" in answer]
         decisions = [row for row in self.runner.run(self.graph.history(run_id)) if row.kind == "decision"]
         self._check(found, len(won) == 1, "doubled" if won else "stuck", f"{len(won)} have decided")
-        self._check(found, len(decisions) == 1, "doubled" if decisions else "lost", f"{len(decisions)} decisions stored")
+        self._check(
+            found, len(decisions) == 1, "doubled" if decisions else "lost", f"{len(decisions)} decisions stored"
+        )
         if found.wrong:
             return found
         winner, word = won[0]["who"], won[0]["who"].split()[0]
-        self._check(found, (decisions[0].actor, decisions[0].decision) == (winner, word), "lost", "another one is stored")
+        self._check(
+            found, (decisions[0].actor, decisions[0].decision) == (winner, word), "lost", "another one is stored"
+        )
         told = {answer.get("by") for answer in answers if answer is not won[0]}
         self._check(found, told == {winner}, "lost", f"who decided was told as {told}, not {winner}")
         self._check(found, f"{run_id} pay" not in lines(self.ledger), "unapproved", "paid before anybody drove it")
@@ -113,10 +118,10 @@ def opened(folder: Path) -> Iterator[Case]:
         made = stack.enter_context(server())
         asyncio.run(_with_room(made.url))
         made.control("restart")
-        tracks = []
+        tracks: list[Track] = []
         for place in (str(folder / "runs.db"), made.url):
             store, ledger = opened_at(place), folder / f"{len(tracks)}.ledger"
-            stack.callback(lambda store=store: runner.run(store.close()))
+            stack.callback(_closed, runner, store)
             crowd = stack.enter_context(started("racer", PROCESSES, place, ledger, THREADS))
             tracks.append(Track(("sqlite", "postgres")[len(tracks)], runner, store, ledger, of_processes(crowd)))
         memory, ledger = MemoryCheckpointer(), folder / "memory.ledger"
@@ -131,3 +136,7 @@ def opened(folder: Path) -> Iterator[Case]:
 async def _with_room(url: str) -> None:
     """Connections for everybody, from its next start on."""
     await execute(url, "ALTER SYSTEM SET max_connections TO 300")
+
+
+def _closed(runner: asyncio.Runner, store: Checkpointer) -> None:
+    runner.run(store.close())

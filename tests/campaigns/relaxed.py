@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import partial
 from pathlib import Path
 
 from tests.campaigns.powercuts import Cuts
@@ -18,11 +17,3 @@ SHARES = 64
 def opened(folder: Path) -> Iterator[Case]:
     """Relaxed durability."""
     yield Cuts(folder, "relaxed").case
-
-
-#: A store that never waits for its decisions either.
-BROKEN = {
-    "nothing waits": partial(
-        Cuts, durability="relaxed", watch=lambda sql: sql.replace("synchronous=FULL", "synchronous=NORMAL")
-    )
-}

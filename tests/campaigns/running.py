@@ -22,6 +22,8 @@ from tests.campaigns.verdict import KINDS, Case, Exhausted, Found, Wrong
 
 #: Seconds; a case that has not ended by then is stuck.
 PATIENCE = 120
+#: What a process says last: a child of its own that is still there keeps its pipe open.
+END = "end\n"
 
 
 class Campaign(Protocol):
@@ -74,7 +76,7 @@ def run(campaign: Campaign, seeds: Sequence[int], shares: int) -> Tally:
         while selector.get_map():
             for key, _ in selector.select():
                 line = key.fileobj.readline()  # type: ignore[union-attr]
-                if line:
+                if line and line != END:
                     _add(tally, json.loads(line))
                 else:
                     selector.unregister(key.fileobj)
@@ -116,6 +118,7 @@ def _fork(campaign: Campaign, seeds: Iterable[int], folder: Path) -> tuple[int, 
                 except Exhausted:
                     break
                 told.write(json.dumps([seed, found.wrong, found.facts]) + "\n")
+            told.write(END)
         code = 0
     except BaseException:  # noqa: BLE001  # the end of this process, whatever it is
         traceback.print_exc()

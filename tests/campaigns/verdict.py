@@ -102,6 +102,7 @@ async def concluded(
     again = [line for line in after[len(before) :] if line.removeprefix("run ") in finished]
     return [
         *(Wrong("lost", what) for what in wrong),
+        *(Wrong("doubled", what) for what in (acknowledged.stale if acknowledged else ())),
         *(Wrong("doubled", f"a finished node ran again: {line}") for line in again),
         *sorted_out(judged(told, received(after) if replaced else after, policy)),
     ]

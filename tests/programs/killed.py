@@ -220,9 +220,7 @@ def main(folder: str, policy: Policy, kind: str, share: str, shares: str, stride
     many, dice = whole["moments"], random.Random(policy + kind)
     points: list[tuple[Death, ...]]
     if kind == "pairs":
-        points = [
-            (Death(dice.randrange(1, many)), Death(dice.randrange(1, many // 2))) for _ in range(int(stride))
-        ]
+        points = [(Death(dice.randrange(1, many)), Death(dice.randrange(1, many // 2))) for _ in range(int(stride))]
     elif kind == "time":
         took = lifetime(root / f"timed{share}.db", policy)
         points = [(Death(seconds=dice.random() * took),) for _ in range(int(stride))]

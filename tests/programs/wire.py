@@ -68,7 +68,9 @@ class Wire:
 
     async def _back(self, server: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         while said := await server.read(1 << 20):
-            if self.cut == "after" and self.turns >= self.cut_at and said.endswith(READY):  # else it has only been prepared
+            if (
+                self.cut == "after" and self.turns >= self.cut_at and said.endswith(READY)
+            ):  # else it has only been prepared
                 self._was_cut()
                 break
             writer.write(said)
