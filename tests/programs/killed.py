@@ -209,8 +209,8 @@ def removed(path: Path) -> None:
 def main(folder: str, policy: Policy, kind: str, share: str, shares: str, stride: str = "1") -> None:
     """Tell a line for each campaign of this share that went wrong, then how many there were and what happened in them.
 
-    `kind` is what a process is killed at: each `moment` (calls of the store, effects, events), `pairs` of them, each
-    `line` of the library, or a random `time`.
+    `kind` is what a process is killed at: each `moment` (calls of the store, effects, events), `pairs` of them, or each
+    `line` of the library.
     """
     print('"ready"', flush=True)
     root = Path(folder)
@@ -221,9 +221,6 @@ def main(folder: str, policy: Policy, kind: str, share: str, shares: str, stride
     points: list[tuple[Death, ...]]
     if kind == "pairs":
         points = [(Death(dice.randrange(1, many)), Death(dice.randrange(1, many // 2))) for _ in range(int(stride))]
-    elif kind == "time":
-        took = lifetime(root / f"timed{share}.db", policy)
-        points = [(Death(seconds=dice.random() * took),) for _ in range(int(stride))]
     else:
         points = [(Death(moment),) for moment in range(1, many + 1, int(stride))]
     facts: Counter[str] = Counter(moments=many)
