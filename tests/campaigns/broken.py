@@ -41,7 +41,8 @@ def _forget(store: Any) -> None:
 
 def answers_before_it_writes() -> None:
     """A row is answered for while it is on its way."""
-    write, under_way = SqliteCheckpointer.append, set[asyncio.Task[Any]]()
+    kind: Any = SqliteCheckpointer
+    write, under_way = kind.append, set[asyncio.Task[Any]]()
 
     async def append(store: Any, lease: Lease, seen: int, entries: Sequence[Entry], snapshot: Any = None) -> Any:
         if entries[-1].status != "running":
@@ -52,7 +53,7 @@ def answers_before_it_writes() -> None:
         task.add_done_callback(under_way.discard)
         return Written(seen + len(entries), "running", 0)
 
-    SqliteCheckpointer.append = append  # type: ignore[method-assign]
+    kind.append = append
 
 
 def does_not_fence() -> None:
@@ -93,7 +94,7 @@ def _instead(this: str, that: str) -> None:
 
 def hides_errors() -> None:
     """A row that could not be written is answered for."""
-    store = borrowed.borrowed()
+    store: Any = borrowed.borrowed()
     write = store.append
 
     async def append(self: Any, lease: Lease, seen: int, entries: Sequence[Entry], *given: Any) -> Any:
@@ -102,14 +103,14 @@ def hides_errors() -> None:
         except StateGraphError:
             return Written(seen + len(entries), entries[-1].status, 0)
 
-    store.append = append  # type: ignore[method-assign]
+    store.append = append
 
 
 def checks_no_seals() -> None:
     """What is read is believed."""
 
-    def verified(secret: bytes, checkpoint: Checkpoint, stored: bytes) -> Checkpoint:
-        return checkpoint
+    def verified(secret: bytes, row: Checkpoint, stored: bytes) -> Checkpoint:
+        return row
 
     checkpointers.database.verified = verified  # type: ignore[attr-defined]
 
@@ -120,7 +121,7 @@ def lets_everybody_claim() -> None:
 
     async def agree(self: MemoryCheckpointer, run_id: str, owner: str, lease_ms: int) -> Lease | None:
         lease, head = await claim(self, run_id, owner, lease_ms), await self.head(run_id)
-        return lease or (head and Lease(run_id, owner, head.epoch, head.seq))
+        return lease or (Lease(run_id, owner, head.epoch, head.seq) if head else None)
 
     MemoryCheckpointer.claim = agree  # type: ignore[method-assign]
 
