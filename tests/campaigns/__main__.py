@@ -81,7 +81,7 @@ def main() -> int:
 
         if given.names or rest:
             return model.main()
-        if model.main():
+        if model.main([]):
             return 1
     if given.broken:
         for name in given.names:

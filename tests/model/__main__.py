@@ -12,7 +12,7 @@ import asyncio
 import os
 import sys
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from functools import cache, partial
 
@@ -136,13 +136,13 @@ def chosen() -> list[Tour]:
     return tours(cases())
 
 
-def main() -> int:
+def main(arguments: Sequence[str] | None = None) -> int:
     """Run the parts that are named, else all but the large scopes."""
     parser = argparse.ArgumentParser(prog="python -m tests.model", description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("parts", nargs="*", help="small, wrong, medium, large, walks, mutants")
     parser.add_argument("--seed", type=int, default=1, help="of the walks (1)")
     parser.add_argument("--walks", type=int, default=2_000, help="random ones for each store (2000)")
-    given = parser.parse_args()
+    given = parser.parse_args(arguments)
     parts: dict[str, Callable[[], bool]] = {
         "small": partial(searched, SMALL),
         "wrong": varied,
