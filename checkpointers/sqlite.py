@@ -545,6 +545,10 @@ class SqliteCheckpointer:
             return StoreLocked(
                 f"{text}: another process has held its write lock for {self._timeout} s; try again when it is done"
             )
+        if name.startswith("SQLITE_PROTOCOL"):  # SQLite has tried for ten seconds to get at the WAL
+            return StoreLocked(
+                f"{text}: another process stands still while it sets up the WAL; try again when it goes on"
+            )
         if name.startswith("SQLITE_FULL"):
             return StoreFull(f"{text}; make room, then go on with recover")
         if name.startswith("SQLITE_READONLY"):

@@ -15,6 +15,7 @@ from contextlib import aclosing, contextmanager, suppress
 from pathlib import Path
 from typing import Any, Literal
 
+import apsw
 import pytest
 
 from checkpointers.memory import MemoryCheckpointer
@@ -42,6 +43,8 @@ from stategraph import (
 from stategraph.checkpoint import Lease, Policy
 from stategraph.testing import byhand
 from stategraph.testing.byhand import create, visit
+from tests.campaigns.borrowed import borrowed, on
+from tests.campaigns.disk import Disk, refusal
 from tests.conftest import OpenStore
 from tests.programs import order
 from tests.programs.cancelled import interrupted_at
@@ -219,6 +222,19 @@ async def test_a_lock_that_is_held_for_too_long_is_named(
     blocked[0].__exit__(None, None, None)
     assert [row.kind for row in await store.history("r")] == ["start"]
     await sound(store, ledger, clock)
+
+
+async def test_a_process_that_stands_still_in_the_wal_is_a_lock_too(tmp_path: Path) -> None:
+    """Stopped while it sets the WAL up: SQLite has a code of its own for it, and the same call may be made again."""
+
+    def watch(sql: str) -> str:
+        raise refusal(apsw.SQLITE_PROTOCOL)
+
+    place = str(tmp_path / "runs.db")
+    with on(Disk(), place, watch):
+        async with borrowed()(place) as store:
+            with pytest.raises(StoreLocked, match="try again when it goes on"):
+                await store.runs()
 
 
 async def test_appends_of_many_runs_are_all_told_of_a_lock(open_store: OpenStore, path: Path) -> None:
