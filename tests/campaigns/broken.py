@@ -57,7 +57,7 @@ def answers_before_it_writes() -> None:
 
 
 def does_not_fence() -> None:
-    """A row is taken from whoever sends it, under whatever epoch the run has by now."""
+    """A row is taken from whoever sends it, under whatever lease the run has by now."""
     for store in (MemoryCheckpointer, SqliteCheckpointer):
         _unfence(store)
 
@@ -67,7 +67,7 @@ def _unfence(store: Any) -> None:
 
     async def append(self: Any, lease: Lease, *given: Any) -> Any:
         head = await self.head(lease.run_id)
-        return await write(self, replace(lease, epoch=head.epoch), *given)
+        return await write(self, replace(lease, epoch=head.epoch, owner=head.owner or lease.owner), *given)
 
     store.append = append
 
