@@ -187,7 +187,7 @@ async def test_one_broken_append_disturbs_no_other_run(tmp_path: Path) -> None:
     """Runs whose appends are committed together are answered each on its own."""
     async with SqliteCheckpointer(tmp_path / "runs.db") as store:
         graph = StateGraph(store, name="g").add_node("a", lambda state: {"n": 1}).set_entry_point("a")
-        huge = StateGraph(store, name="h").add_node("a", lambda state: {"x": [0] * 40_000_000}).set_entry_point("a")
+        huge = StateGraph(store, name="h").add_node("a", lambda state: {"x": "x" * 70_000_000}).set_entry_point("a")
         runs = [graph.run({}, f"r{number}") for number in range(20)]
         answers = await asyncio.gather(*runs[:10], huge.run({}, "huge"), *runs[10:], return_exceptions=True)
     assert isinstance(answers.pop(10), StateError)
