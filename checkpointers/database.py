@@ -33,9 +33,11 @@ from stategraph.errors import (
     StoreForeign,
 )
 
-__all__ = ["ENDLESS", "Call", "Database", "must_last"]
+__all__ = ["ENDLESS", "WAL_PAGES", "Call", "Database", "must_last"]
 
 ENDLESS = 1 << 62
+#: How long the WAL may grow before it is copied back: a step writes four pages, of which most are those of the step before.
+WAL_PAGES = 2000
 
 
 class Call:
@@ -62,6 +64,8 @@ class Database(sqlite3.Connection):
     full = True
     #: Whether a locked file is waited for, and the WAL copied back when it has grown: both may take long.
     patient = True
+    #: The cursor of the statements that each step needs: a new one for each would cost as much as a short statement.
+    hand: sqlite3.Cursor
     #: What `execute` answers for a call: aiosqlite wraps it, nobody reads it.
     idle: sqlite3.Cursor
 
@@ -118,7 +122,7 @@ class Database(sqlite3.Connection):
     def _be_patient(self, patient: bool) -> None:
         """Set what a call may take its time for."""
         super().execute(f"PRAGMA busy_timeout={round(self.timeout * 1000) if patient else 0}")
-        super().execute(f"PRAGMA wal_autocheckpoint={1000 if patient else 0}")
+        super().execute(f"PRAGMA wal_autocheckpoint={WAL_PAGES if patient else 0}")
         self.patient = patient
 
     # -- opening
@@ -126,9 +130,16 @@ class Database(sqlite3.Connection):
     def prepare(self, clock: Clock, secret: bytes, relaxed: bool, timeout: float) -> tuple[threading.Thread, Database]:
         """Check that the file is ours, of a version we know, and make it so if it is empty; the thread it runs on."""
         self.clock, self.secret, self.relaxed, self.timeout = clock, secret, relaxed, timeout
+        self.hand = self.cursor()
         self.create_function("sg_digest", 3, digest, deterministic=True)
         self.create_function("sg_may", 3, _may, deterministic=True)
-        for pragma in ("trusted_schema=OFF", "cell_size_check=ON", "synchronous=FULL", "journal_size_limit=67108864"):
+        for pragma in (
+            "trusted_schema=OFF",
+            "cell_size_check=ON",
+            "synchronous=FULL",
+            "journal_size_limit=67108864",
+            f"wal_autocheckpoint={WAL_PAGES}",
+        ):
             super().execute(f"PRAGMA {pragma}")
         self._check_schema()
         self._use_wal(timeout)
@@ -241,7 +252,7 @@ class Database(sqlite3.Connection):
 
     def append(self, lease: Lease, seen: int, entries: Sequence[Entry], snapshot: bytes | None) -> Written | None:
         self._sync(full=must_last(entries))
-        run = super().execute
+        run = self.hand.execute
         try:  # as `transaction` does, whose generator costs as much as a statement
             run("BEGIN IMMEDIATE")
             written = self._append(lease, seen, entries, snapshot)
@@ -301,7 +312,7 @@ class Database(sqlite3.Connection):
 
     def _insert(self, lease: Lease, seen: int, entry: Entry, status: str, now: int) -> tuple[int, int, str] | None:
         """The hot path: the head is read under the write lock, the row inserted by value; a taken key is the refusal."""
-        run = super().execute
+        run = self.hand.execute
         run_id, epoch, path, step, attempt, opens = (
             lease.run_id, lease.epoch, entry.path, entry.step, entry.attempt, entry.opens,
         )  # fmt: skip
@@ -388,7 +399,7 @@ class Database(sqlite3.Connection):
 
     def _move(self, rid: int, seq: int, status: str) -> None:
         if status == "running":
-            moved = super().execute(verbs.HEAD_RUNS, (rid, seq))
+            moved = self.hand.execute(verbs.HEAD_RUNS, (rid, seq))
         else:
             moved = super().execute(verbs.HEAD_RESTS, (rid, seq, status))
         if moved.rowcount != 1:

@@ -26,7 +26,7 @@ from stategraph.errors import (
     moment,
 )
 from stategraph.events import Cursor, Event
-from stategraph.isolation import SCALARS
+from stategraph.isolation import copied
 from stategraph.patch import DELETE, Patch, applied
 from stategraph.plan import END, Plan
 from stategraph.run import Run, fold, fold_log, fold_on
@@ -60,8 +60,7 @@ class Driver:
         status: Status = "pending" if opens else "running"
         lease = await self._created(run_id, body, status, opens, _owner())
         row = Checkpoint(run_id, 0, "start", status, body, store.clock.now(), opens=opens)
-        if SCALARS.issuperset(map(type, content["set"].values())):
-            row.knows(content)
+        row.knows({**content, "set": copied(content["set"])})  # a copy costs less than reading the bytes back
         return Engine(plan, store, fold(run_id, [row]), lease, self._lease_ms, told, (0, len(body))), row
 
     async def submit(self, state: object, run_id: str | None) -> str:

@@ -14,7 +14,7 @@ from checkpointers import SqliteCheckpointer
 from stategraph import StateGraph
 
 #: SQLite's page, in bytes, and how many of them a WAL holds before it is copied back into the file.
-PAGE, COPIED_BACK = 4096, 1000
+PAGE, COPIED_BACK = 4096, 2000
 
 OpenStore = Callable[..., SqliteCheckpointer]
 

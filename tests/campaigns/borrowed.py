@@ -19,6 +19,7 @@ from typing import Any, cast
 import aiosqlite
 import apsw
 
+from checkpointers.database import WAL_PAGES
 from checkpointers.sqlite import SqliteCheckpointer
 from tests.campaigns.disk import Disk, PowerCut, refusal
 
@@ -99,11 +100,13 @@ class Connection:
     def execute(self, sql: str, given: Any = (), /) -> Cursor:
         with _translated():
             sql = _watchers.get(self._path, str)(sql)
-            rows = self._cursor.execute(sql.replace("checkpoint=1000", f"checkpoint={COPIED_BACK}"), given).fetchall()
+            rows = self._cursor.execute(
+                sql.replace(f"checkpoint={WAL_PAGES}", f"checkpoint={COPIED_BACK}"), given
+            ).fetchall()
             return Cursor(rows, self._apsw.changes())
 
-    def cursor(self) -> Cursor:
-        return Cursor([], -1)
+    def cursor(self) -> Hand:
+        return Hand(self)
 
     def create_function(self, name: str, arguments: int, function: Any, *, deterministic: bool = False) -> None:
         self._apsw.create_scalar_function(name, function, arguments, deterministic=deterministic)
@@ -111,6 +114,18 @@ class Connection:
     def close(self) -> None:
         with suppress(apsw.Error, PowerCut):  # as the library's, it says nothing of a WAL that could not be copied back
             self._apsw.close(True)
+
+
+class Hand:
+    """What the store uses of a `sqlite3.Cursor` that it keeps."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+
+    def execute(self, sql: str, given: Any = (), /) -> Cursor:
+        return Connection.execute(self._connection, sql, given)
+
+    def close(self) -> None: ...
 
 
 def _shim(name: str, **given: Any) -> ModuleType:
