@@ -143,6 +143,8 @@ class Driver:
         log = await self.checkpointer.load(run.run_id, after=run.seq)
         if log is None:
             raise UnknownRun(run.run_id)
+        if log.head.created_ms != run.created_ms or log.head.seq < run.seq:  # removed meanwhile, and its id used again
+            return fold_log(await load_log(self.checkpointer, run.run_id))
         return fold_on(run, log)
 
     async def ending(self, run_id: str, after: int) -> list[Event]:

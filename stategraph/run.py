@@ -101,6 +101,8 @@ class Run:
         self.ending: str | None = None
         #: The node whose boundary ended the run.
         self.turned_down: str | None = None
+        #: When its first row was written, by the store's clock: tells it from another run that has had its id.
+        self.created_ms = 0
         #: Bytes of the rows that were read after the last snapshot, and of that snapshot (or of the start).
         self.weight: tuple[int, int] = (0, 0)
         #: The epoch of the last driver's row.
@@ -436,6 +438,7 @@ def fold_log(log: Log) -> Run:
     """The run as it was read from a store, with the status of its head."""
     run = fold(log.head.run_id, log.checkpoints, log.snapshot[1] if log.snapshot else None)
     rows = log.checkpoints if log.snapshot else log.checkpoints[1:]
+    run.created_ms = log.head.created_ms
     run.weight = sum(len(row.body) for row in rows), len(log.snapshot[1] if log.snapshot else log.checkpoints[0].body)
     return _as_its_head(run, log)
 

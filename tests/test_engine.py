@@ -1133,6 +1133,39 @@ class Slow(MemoryCheckpointer):
         return lease
 
 
+class Reused(MemoryCheckpointer):
+    """Before a claim the run is removed, and another one has its id."""
+
+    graph: StateGraph | None = None
+
+    async def claim(self, run_id: str, owner: str, lease_ms: int) -> Lease | None:
+        if self.graph is not None:
+            graph, self.graph = self.graph, None
+            assert isinstance(self.clock, ManualClock)
+            self.clock.advance(1)
+            assert await graph.cancel(run_id, by="ops")
+            assert await self.delete(run_id)
+            await graph.submit({}, run_id)
+        return await super().claim(run_id, owner, lease_ms)
+
+
+@pytest.mark.parametrize("how", ["resume", "recover"])
+async def test_an_approval_is_not_inherited_by_a_run_of_the_same_id(how: str) -> None:
+    """What was read before the claim is another run's: the new one is read, and waits at its own gate."""
+    store = Reused(clock=ManualClock())
+    paid: list[int] = []
+    graph = StateGraph(store, name="pays").set_entry_point("quote").add_edge("quote", "pay").add_edge("pay", "END")
+    graph.add_node("quote", lambda state: {"n": 1}).add_node("pay", lambda state: paid.append(1))
+    graph.add_interrupt_before("pay")
+    await graph.run({}, "r")
+    await graph.decide("r", "approved", by="ann")
+    store.graph = graph
+    events = graph.resume("r") if how == "resume" else graph.recover("r")
+    assert [event.event_type async for event in events][-1] == "interrupted"
+    assert paid == []
+    assert (await graph.info("r")).status == "pending"
+
+
 async def test_a_lease_that_ends_while_its_refusal_is_explained_is_no_refusal() -> None:
     """Whoever asked a moment too early claims again, and is not told to recover what it is recovering."""
     store = Slow(clock=ManualClock())
