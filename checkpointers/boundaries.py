@@ -8,10 +8,10 @@ from typing import Any
 from stategraph.checkpoint import Boundary, Decision
 from stategraph.encoding import decode
 
-__all__ = ["boundary_of"]
+__all__ = ["boundary_of", "note_of"]
 
 
-def _note(body: bytes) -> str | None:
+def note_of(body: bytes) -> str | None:
     """The note in an act's body; the body may hold anything else."""
     try:
         content = decode(body)
@@ -26,7 +26,7 @@ def boundary_of(row: Any) -> Boundary:
     run_id, short = row[0], row[1]
     decided = None
     if row[21] is not None:
-        decided = Decision(row[19] or row[20], row[21], row[22], row[23], _note(row[24]))
+        decided = Decision(row[19] or row[20], row[21], row[22], row[23], note_of(row[24]))
     return Boundary(
         run_id=run_id, id=f"{run_id}:{short}", opened=row[2], kind=row[3], path=row[4], step=row[5], node=row[6], digest=row[7],
         final=bool(row[8]), needed=row[9], approvals=row[10],

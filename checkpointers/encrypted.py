@@ -16,6 +16,7 @@ from typing import Any, Self
 from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
+from checkpointers.boundaries import note_of
 from stategraph.checkpoint import (
     Boundary,
     Checkpoint,
@@ -30,7 +31,6 @@ from stategraph.checkpoint import (
     Verdict,
     Written,
 )
-from stategraph.encoding import decode
 from stategraph.errors import CheckpointerError, CorruptCheckpoint
 
 __all__ = ["EncryptedCheckpointer"]
@@ -243,12 +243,7 @@ class EncryptedCheckpointer:
         row = await self.find_act(boundary.run_id, decided.act) if decided is not None else None
         if decided is None or row is None:
             return boundary
-        try:
-            content = decode(row.body)
-        except ValueError:
-            return boundary
-        note = content.get("note") if isinstance(content, dict) else None
-        return replace(boundary, decided=replace(decided, note=note if isinstance(note, str) else None))
+        return replace(boundary, decided=replace(decided, note=note_of(row.body)))
 
     async def due(self, *, limit: int = 100) -> tuple[list[str], list[str]]:
         """Runs to claim, boundaries to expire."""

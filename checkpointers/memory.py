@@ -11,6 +11,7 @@ from threading import Lock
 from types import TracebackType
 from typing import Literal, Self, TypeAlias
 
+from checkpointers.boundaries import note_of
 from stategraph.checkpoint import (
     COMPLETES,
     ENDED,
@@ -742,7 +743,7 @@ class MemoryCheckpointer(Checkpointer):
         if boundary.decided is None or boundary.decided == boundary.opened:
             return None
         row = self._checkpoint(boundary.run, boundary.decided)
-        return Decision(row.decision or row.kind, row.actor or "", row.at_ms, row.act or "", _note(row))
+        return Decision(row.decision or row.kind, row.actor or "", row.at_ms, row.act or "", note_of(row.body))
 
     def _checkpoint(self, run: _Run, seq: int) -> Checkpoint:
         """One verified row."""
@@ -782,13 +783,3 @@ def _check_end(run: _Run, status: Status) -> None:
     """A run ends so only if it was asked to; anything else is the caller's mistake, and nothing is written."""
     if status in ("rejected", "cancelled") and run.ending != status:
         raise CheckpointerError(f"run {run.run_id!r} cannot be {status}: nobody has asked it to end so")
-
-
-def _note(row: Checkpoint) -> str | None:
-    """The note in an act's body; the body may hold anything else, an effect's outcome for one."""
-    try:
-        content = row.content
-    except CorruptCheckpoint:
-        return None
-    note = content.get("note") if isinstance(content, dict) else None
-    return note if isinstance(note, str) else None

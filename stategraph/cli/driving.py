@@ -13,7 +13,7 @@ import typer
 from stategraph.checkpoint import Checkpointer
 from stategraph.cli.given import given_mapping
 from stategraph.cli.lines import Lines
-from stategraph.cli.options import By, File, Json, Note, Plain, RunId, Store, Traceback
+from stategraph.cli.options import By, File, Input, Json, NewFile, NewRunId, Note, Plain, RunId, Store, Traceback
 from stategraph.cli.records import Records
 from stategraph.cli.refusal import CODES, FAILED, Refused
 from stategraph.cli.session import Session, carry_out
@@ -119,16 +119,9 @@ def code_of(standing: Standing) -> int:
 
 
 def run(
-    file: Annotated[str, typer.Argument(metavar="FILE", help="The graph: path.py, path.py:name or module:name.")],
-    state: Annotated[
-        str | None,
-        typer.Option(
-            "--input", "-i", metavar="JSON", help="The first state: a JSON object, @file or @- (standard input)."
-        ),
-    ] = None,
-    run_id: Annotated[
-        str | None, typer.Option("--run-id", metavar="ID", help="The new run's id. Left out, one is made.")
-    ] = None,
+    file: NewFile,
+    state: Input = None,
+    run_id: NewRunId = None,
     store: Store = None,
     as_json: Json = False,
     plain: Plain = False,

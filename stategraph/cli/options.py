@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-__all__ = ["By", "File", "Json", "Note", "Plain", "RunId", "Store", "Traceback"]
+__all__ = ["By", "File", "Input", "Json", "NewFile", "NewRunId", "Note", "Plain", "RunId", "Store", "Traceback"]
 
 RunId = Annotated[str, typer.Argument(metavar="RUN_ID", help="The run's id.")]
 File = Annotated[
@@ -17,6 +17,14 @@ File = Annotated[
         "among [tool.stategraph] workflows.",
     ),
 ]  # fmt: skip
+NewFile = Annotated[str, typer.Argument(metavar="FILE", help="The graph: path.py, path.py:name or module:name.")]
+Input = Annotated[
+    str | None,
+    typer.Option("--input", "-i", metavar="JSON", help="The first state: a JSON object, @file or @- (standard input)."),
+]
+NewRunId = Annotated[
+    str | None, typer.Option("--run-id", metavar="ID", help="The new run's id. Left out, one is made.")
+]
 Store = Annotated[
     str | None,
     typer.Option(

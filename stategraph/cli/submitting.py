@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Annotated
-
-import typer
-
 from stategraph.cli.given import given_mapping
-from stategraph.cli.options import Json, Plain, Store, Traceback
+from stategraph.cli.options import Input, Json, NewFile, NewRunId, Plain, Store, Traceback
 from stategraph.cli.refusal import DONE, Refused
 from stategraph.cli.session import Session, carry_out
 from stategraph.cli.stored import started
@@ -16,16 +12,9 @@ __all__ = ["submit"]
 
 
 def submit(
-    file: Annotated[str, typer.Argument(metavar="FILE", help="The graph: path.py, path.py:name or module:name.")],
-    state: Annotated[
-        str | None,
-        typer.Option(
-            "--input", "-i", metavar="JSON", help="The first state: a JSON object, @file or @- (standard input)."
-        ),
-    ] = None,
-    run_id: Annotated[
-        str | None, typer.Option("--run-id", metavar="ID", help="The new run's id. Left out, one is made.")
-    ] = None,
+    file: NewFile,
+    state: Input = None,
+    run_id: NewRunId = None,
     store: Store = None,
     as_json: Json = False,
     plain: Plain = False,
